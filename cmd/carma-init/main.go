@@ -1,7 +1,7 @@
 // Command carma-init is the first program of a parked Docker container. It waits until a
 // file appears and then becomes the container's own program. On containerd it is also the
-// first process of containers that ask for one (--init), and it connects the input of
-// containers that have one. It is one static file, so that it runs in any image.
+// first process of containers with --init, and connects the input of containers that have
+// one. It is one static file, so that it runs in any image.
 //
 //	carma-init hold FOLDER PROGRAM [ARG...]   wait for FOLDER/release, then run PROGRAM
 //	carma-init reap PROGRAM [ARG...]          run PROGRAM, pass signals on, take in what it leaves
@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exit codes, as a shell's and an engine's.
+// Exit codes, as in shells and engines.
 const (
 	exitUsage         = 2
 	exitCannotExecute = 126
@@ -32,8 +32,8 @@ const (
 	exitSignal        = 128
 )
 
-// poll is the time between two looks for the file. It may come from the other side of a
-// mount, for which not every file system sends events.
+// poll is the time between two checks for the file. The file may be created on the other
+// side of a mount, where not every file system sends events.
 const poll = 5 * time.Millisecond
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -55,11 +55,11 @@ func run(args []string) int {
 	return exitUsage
 }
 
-// wait waits for the file and becomes the program. It returns only if the program
-// cannot run. Containers of older versions call it hold, so the argument stays.
+// wait waits for the file and executes the program. It returns only if the program cannot
+// run. The argument is called hold, as in containers of older versions.
 func wait(folder string, argv []string) int {
-	// As the first process of a container it gets no signal that it does not
-	// ask for, and a stop must end it.
+	// As the first process of a container it receives only signals that it handles, and a
+	// stop must end it.
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	tick := time.NewTicker(poll)
@@ -77,8 +77,9 @@ func wait(folder string, argv []string) int {
 	return become(argv)
 }
 
-// take makes a pipe the input and becomes the program. It returns only if the program
-// cannot run. The pipe's writers may have ended already; their data is in it.
+// take makes a pipe the standard input and executes the program. It returns only if the
+// program cannot run. The pipe's writers may have ended already, but their data is in the
+// pipe.
 func take(pipe string, argv []string) int {
 	fd, err := unix.Open(pipe, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -93,7 +94,7 @@ func take(pipe string, argv []string) int {
 	return become(argv)
 }
 
-// become returns only if the program cannot run.
+// become executes a program. It returns only if the program cannot run.
 func become(argv []string) int {
 	path, err := exec.LookPath(argv[0])
 	if err == nil || errors.Is(err, exec.ErrDot) {
@@ -102,7 +103,7 @@ func become(argv []string) int {
 	return cannot(argv[0], err)
 }
 
-// cannot says why a program cannot run, and returns the exit code for it.
+// cannot prints the reason why a program cannot run, and returns the exit code.
 func cannot(program string, err error) int {
 	fmt.Fprintf(os.Stderr, "carma-init: %s: %v\n", program, err)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {

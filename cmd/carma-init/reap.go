@@ -10,17 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reap runs the program as a child, passes every signal on to it, and reaps its orphans.
-// It returns the program's code, or 128 and the signal that ended it.
+// reap runs the program as a child, forwards every signal to it, and reaps its orphans.
+// It returns the program's exit code, or 128 plus the signal that ended it.
 func reap(argv []string) int {
 	path, err := exec.LookPath(argv[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		return cannot(argv[0], err)
 	}
 	signals := make(chan os.Signal, 64)
-	signal.Notify(signals) // before the program runs: a signal may come at once
-	// The program has a process group of its own, so that a terminal's signals reach
-	// it once.
+	signal.Notify(signals) // before the program runs, because a signal may come at once
+	// The program has its own process group, so that it receives a terminal's signals once.
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if _, err := unix.IoctlGetTermios(0, unix.TCGETS); err == nil {
 		attr.Foreground, attr.Ctty = true, 0
@@ -43,8 +42,7 @@ func reap(argv []string) int {
 	}
 }
 
-// takeIn waits for all processes that have ended. ended: the program is one of
-// them.
+// takeIn reaps all processes that have ended. ended is set if the program is among them.
 func takeIn(program int) (code int, ended bool) {
 	for {
 		var how syscall.WaitStatus

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// show prints the environment, a line "env KEY=value" each, and what nvidia-smi
-// says of the GPUs where the container has it: "gpu UUID, MiB", or "smi WHY".
+// show prints the environment, as lines "env KEY=value", and the output of nvidia-smi
+// about the GPUs, if the container has it: "gpu UUID, MiB", or "smi" with the reason.
 func show(w io.Writer) int {
 	for _, kv := range os.Environ() {
 		fmt.Fprintf(w, "env %s\n", strings.ReplaceAll(kv, "\n", " "))

@@ -1,6 +1,6 @@
 package main
 
-// bodies has an example of each request body, by method and path.
+// bodies contains an example of each request body, by method and path.
 var bodies = map[string]string{
 	"post /v1/calibrate":            `{"image": "my-image:1"}`,
 	"post /v1/gpus/close":           `{"gpus": ["0", "3"], "why": "new driver"}`,

@@ -1,5 +1,5 @@
-// Command openapi prints the API's OpenAPI document, with an example of each request for
-// curl in its description: make docs shows it.
+// Command openapi prints the API's OpenAPI document, with an example request for curl in
+// each description. make docs uses it.
 package main
 
 import (

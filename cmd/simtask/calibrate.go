@@ -12,9 +12,9 @@ import (
 	"carma/runner/gpu/simgpu/wire"
 )
 
-// calibrate plays the program of carma doctor --calibrate: it takes a context on its
-// first simulated GPU, and prints what the server says that it holds. The other figures
-// come from the default environment.
+// calibrate simulates the program of carma doctor --calibrate: it allocates a context on
+// its first simulated GPU, and prints the memory that the server reports. The other
+// figures come from the default environment.
 func calibrate(ctx context.Context, env func(string) string, stdout, stderr io.Writer, window time.Duration) int {
 	c, err := connect(ctx, job{loads: make([]wire.Load, 1)}, env, window)
 	if err != nil {
@@ -29,7 +29,7 @@ func calibrate(ctx context.Context, env func(string) string, stdout, stderr io.W
 	return printFigures(stdout, c)
 }
 
-// figures describe a simulated GPU, in bytes.
+// figures contains the figures of a simulated GPU, in bytes.
 type figures struct {
 	Context int64  `json:"context"`
 	CuDNN   int64  `json:"cudnn"`

@@ -9,11 +9,11 @@ import (
 	"carma/internal/suggest"
 )
 
-// plain is the form of progress that is printed unless another is asked for.
+// plain is the default format of progress.
 const plain = "plain"
 
-// forms are the ways to print progress, by the names that --print takes. Each
-// prints the state of training as that tool would; see runner/progress.
+// forms contains the formats of progress, by the values of --print. Each prints the state
+// of training like the tool of that name; see runner/progress.
 var forms = map[string]func(*trainer){
 	plain:       (*trainer).plainLine,
 	"none":      func(*trainer) {},
@@ -24,7 +24,7 @@ var forms = map[string]func(*trainer){
 	"steps":     (*trainer).stepLines,
 }
 
-// checkForm refuses a form that there is not.
+// checkForm refuses an unknown format.
 func checkForm(name string) error {
 	names := make([]string, 0, len(forms))
 	for n := range forms {
@@ -40,13 +40,13 @@ func checkForm(name string) error {
 // shown is the present content of the terminal.
 type shown struct {
 	began float64 // simulated seconds, when training began
-	epoch int     // of the bar, or 0 if there is none yet
+	epoch int     // epoch of the bar, or 0 if there is none yet
 	since float64 // simulated seconds, when that epoch began
-	open  bool    // the last line is a bar that has not ended
+	open  bool    // the last line is an unfinished bar
 	lines int
 }
 
-// show prints the progress in the form that was asked for.
+// show prints the progress in the requested format.
 func (t *trainer) show() {
 	if t.bar.lines == 0 {
 		t.bar.began = t.clock
@@ -63,7 +63,7 @@ func (t *trainer) endBar() {
 	}
 }
 
-// perSecond returns the number of steps that are trained in a simulated second.
+// perSecond returns the number of steps trained per simulated second.
 func (t *trainer) perSecond() float64 {
 	return float64(t.steps*t.epochs) / t.seconds * t.pace.Training / t.pace.Speed
 }
@@ -76,7 +76,7 @@ func (t *trainer) plainLine() {
 
 // stepLines prints a line at the same steps of every run, without times. A weight is
 // learned step by step, and the loss is computed from the weight. So two runs print the
-// same, unless steps were left out or trained twice.
+// same, unless steps were skipped or repeated.
 func (t *trainer) stepLines() {
 	all := t.steps * t.epochs
 	every := max(1, all/50)
@@ -97,8 +97,8 @@ func (t *trainer) stepLine(done int) {
 	fmt.Fprintf(t.out, "epoch %d/%d step %d/%d weight %.12f\n", epoch, t.epochs, step, t.steps, t.weight)
 }
 
-// turn completes the bar of an epoch that is over, and begins the next: begin
-// and bar print them. It returns the step of the present one.
+// turn completes the bar of a finished epoch, and begins the next; begin and bar print
+// them. It returns the step within the present epoch.
 func (t *trainer) turn(begin func(epoch int), bar func(epoch, step int, elapsed float64)) {
 	epoch, step := t.position()
 	if epoch != t.bar.epoch {
@@ -120,7 +120,7 @@ func (t *trainer) turn(begin func(epoch int), bar func(epoch, step int, elapsed 
 	}
 }
 
-// tqdmBar prints a bar for each epoch, named so.
+// tqdmBar prints a tqdm bar for each epoch.
 func (t *trainer) tqdmBar() {
 	t.turn(func(int) {}, func(epoch, step int, elapsed float64) {
 		fmt.Fprintf(t.out, "\rEpoch %d/%d: %s, loss=%.3g]", epoch, t.epochs, t.tqdm(step, t.steps, elapsed), t.loss())
@@ -134,7 +134,7 @@ func (t *trainer) lightningBar() {
 	})
 }
 
-// kerasBar prints Keras 3's.
+// kerasBar prints the bar of Keras 3.
 func (t *trainer) kerasBar() {
 	const width = 20
 	begin := func(epoch int) { fmt.Fprintf(t.out, "Epoch %d/%d\n", epoch, t.epochs) }
@@ -151,8 +151,8 @@ func (t *trainer) kerasBar() {
 	})
 }
 
-// trainerBar prints Hugging Face's: one bar for the whole run, and a dictionary
-// at each second line.
+// trainerBar prints the bar of Hugging Face's Trainer: one bar for the whole run, and a
+// dictionary at every second line.
 func (t *trainer) trainerBar() {
 	const every = 2
 	all := t.steps * t.epochs
@@ -168,8 +168,8 @@ func (t *trainer) trainerBar() {
 	}
 }
 
-// tqdm is a bar of tqdm's without its name and its last bracket. Its speed and
-// times are simulated ones.
+// tqdm returns a tqdm bar without its name and its last bracket. Its speed and times are
+// simulated.
 func (t *trainer) tqdm(n, of int, elapsed float64) string {
 	const width = 10
 	eighths := width * 8 * n / of
@@ -189,7 +189,7 @@ func (t *trainer) tqdm(n, of int, elapsed float64) string {
 	return fmt.Sprintf("%3d%%|%s| %d/%d [%s<%s, %s", 100*n/of, bar, n, of, clockTime(elapsed), left, speed)
 }
 
-// clockTime is 27:10 or 1:02:03.
+// clockTime formats seconds as 27:10 or 1:02:03.
 func clockTime(seconds float64) string {
 	s := int(min(max(0, seconds), 1e9))
 	if s < 3600 {

@@ -12,24 +12,24 @@ import (
 	"carma/runner/gpu/simgpu/client"
 )
 
-// leaver lets a task vacate its GPUs when carma asks it to, through the files that
-// package leave describes. Copying takes no time here.
+// leaver lets a task vacate its GPUs on request, through the files described in package
+// leave. Copying takes no time here.
 type leaver struct {
 	dir    string
-	orders chan order // the last one that was not heard yet
+	orders chan order // the last unhandled order
 }
 
-// order is a line of carma's: leave N, or return N.
+// order is a line from carma: leave N, or return N.
 type order struct {
 	word string
 	n    uint64
 }
 
-// lookEvery is the time between two looks at the order.
+// lookEvery is the time between two checks for an order.
 const lookEvery = 20 * time.Millisecond
 
 // offer offers to vacate, and reads orders until ctx ends. It returns nil if dir is
-// empty, because nobody asks then.
+// empty, because then there are no orders.
 func offer(ctx context.Context, dir string) (*leaver, error) {
 	if dir == "" {
 		return nil, nil
@@ -49,7 +49,7 @@ func (l *leaver) hear(ctx context.Context) {
 		if o, ok := l.read(); ok && o != last {
 			last = o
 			select {
-			case <-l.orders: // it is overtaken
+			case <-l.orders: // replaced by a newer order
 			default:
 			}
 			l.orders <- o
@@ -71,7 +71,7 @@ func (l *leaver) read() (o order, ok bool) {
 	return o, n == 2 && err == nil && (o.word == "leave" || o.word == "return")
 }
 
-// say replaces a file of the task's.
+// say replaces a file of the task.
 func (l *leaver) say(name, line string) error {
 	path := filepath.Join(l.dir, "task", name)
 	if err := os.WriteFile(path+".new", []byte(line+"\n"), 0o644); err != nil {
@@ -85,7 +85,7 @@ func (l *leaver) answer(word string, o order, why string) {
 	if why != "" {
 		line += " " + why
 	}
-	_ = l.say("answer", line) // carma asks the driver then
+	_ = l.say("answer", line) // on an error, carma uses the driver instead
 }
 
 // asked returns the channel of orders, or nil if there are none.
@@ -96,8 +96,8 @@ func (t *trainer) asked() <-chan order {
 	return t.leaver.orders
 }
 
-// obey vacates the GPUs until the order to return. It frees all memory but its CUDA
-// context, and trains nothing meanwhile.
+// obey vacates the GPUs until the order to return. Meanwhile it frees all memory except
+// its CUDA context, and does not train.
 func (t *trainer) obey(ctx context.Context, o order) int {
 	if o.word != "leave" {
 		t.leaver.answer("here", o, "")
@@ -138,7 +138,8 @@ func (t *trainer) obey(ctx context.Context, o order) int {
 	return exitOK
 }
 
-// takeAgain takes the memory that it had; if there is no room for all, none of it.
+// takeAgain allocates the memory that it had, or nothing if there is no room for all of
+// it.
 func (t *trainer) takeAgain(ctx context.Context, kept []units.Bytes) error {
 	for i, n := range kept {
 		err := t.client.Alloc(ctx, i, n)

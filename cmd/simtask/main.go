@@ -1,14 +1,14 @@
 // Simtask plays a training task on a simulated GPU server: it takes the memory of a
 // workload profile from the server, runs at the speed that the server sets, prints
-// progress like a training script, and when a GPU has no room dies with PyTorch's own
-// message. The image carma/simtask runs it.
+// progress like a training script, and exits with PyTorch's own message when a GPU has no
+// room. The image carma/simtask runs it.
 //
 // The environment names the task: CARMA_SIM (folder of the server's socket,
-// /run/carma-sim if not set), CARMA_TASK, CARMA_ATTEMPT, and
-// NVIDIA_VISIBLE_DEVICES for the GPUs.
+// /run/carma-sim if not set), CARMA_TASK, CARMA_ATTEMPT, and NVIDIA_VISIBLE_DEVICES for
+// the GPUs.
 //
-// Exit codes: 0 trained, 1 out of GPU memory or a fault of the program (as
-// Python's), 2 wrong usage, 3 no GPU, 128 plus the signal that stopped it.
+// Exit codes: 0 trained, 1 out of GPU memory or a fault of the program (as Python's), 2
+// wrong usage, 3 no GPU, 128 plus the signal that stopped it.
 package main
 
 import (
@@ -37,7 +37,7 @@ const (
 	exitSignal = 128
 )
 
-// connectWindow is the time for which a task looks for its server before it gives up.
+// connectWindow is the time for which a task tries to connect to its server.
 const connectWindow = 10 * time.Second
 
 // stopped is the cause of a context that a signal has ended.
@@ -58,13 +58,13 @@ func main() {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() { // until the process ends
 		s := <-signals
-		signal.Stop(signals) // the next one ends it at once
+		signal.Stop(signals) // the next signal ends it at once
 		cancel(stopped{s.(syscall.Signal)})
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr, connectWindow))
 }
 
-// run is the whole program.
+// run runs the whole program and returns its exit code.
 func run(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer, window time.Duration) int {
 	if len(args) == 1 && args[0] == "calibrate" {
 		return calibrate(ctx, env, stdout, stderr, window)
@@ -127,7 +127,7 @@ func connect(ctx context.Context, j job, env func(string) string, window time.Du
 	return c, err
 }
 
-// stopCode is the exit code of a program that a signal has stopped.
+// stopCode returns the exit code of a program stopped by a signal.
 func stopCode(ctx context.Context) (int, bool) {
 	var s stopped
 	if !errors.As(context.Cause(ctx), &s) {

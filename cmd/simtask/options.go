@@ -20,7 +20,7 @@ import (
 
 const usage = "usage: simtask PROFILE [flags]; simtask --list prints the profiles, simtask --help the flags"
 
-// options are the command line.
+// options contains the command line.
 type options struct {
 	profile  string
 	campaign string
@@ -35,7 +35,7 @@ type options struct {
 	form     string
 }
 
-// parse reads flags before and after the profile. Help goes to out.
+// parse parses flags before and after the profile. Help goes to out.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("simtask", flag.ContinueOnError)
@@ -83,17 +83,17 @@ type job struct {
 	name           string
 	model, dataset string
 	batch, epochs  int
-	steps          int           // per epoch
-	seconds        float64       // whole run alone, simulated
-	context        units.Bytes   // of CUDA, on every GPU
+	steps          int           // steps per epoch
+	seconds        float64       // whole run without co-location, simulated
+	context        units.Bytes   // CUDA context on every GPU
 	peaks          []units.Bytes // by GPU, context included
 	loads          []wire.Load   // by GPU, while training
-	failAt         float64       // seconds of training; infinite: never
+	failAt         float64       // seconds of training, or infinite for never
 	hang           bool
-	form           string // of printed progress
+	form           string // format of printed progress
 }
 
-// idle is a load of nothing on each GPU.
+// idle returns a load of zero on each GPU.
 func (j job) idle() []wire.Load { return make([]wire.Load, len(j.loads)) }
 
 func (o options) job() (job, error) {
@@ -180,7 +180,7 @@ func list(out io.Writer) {
 	for _, p := range workloads.All() {
 		c, err := p.Campaign("")
 		if err != nil {
-			continue // every profile has the default campaign: a test says so
+			continue // a test checks that every profile has the default campaign
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.2f\t%s\n", p.Name, p.GPUs, c.RunTime.Round(time.Second), c.Memory,
 			p.Activity.SMACT, strings.Join(p.Aliases, " "))

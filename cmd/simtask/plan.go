@@ -9,14 +9,14 @@ import (
 	"carma/mapper/sim"
 )
 
-// action is an event at one point of a run.
+// action is an action at one point of a run.
 type action int
 
-// The actions, in the order they are done at the same point.
+// The actions, in the order in which they happen at the same point.
 const (
 	alloc action = iota
-	train        // the GPUs begin to be busy
-	hang         // they stop being busy, for good
+	train        // the GPUs become busy
+	hang         // the GPUs stop being busy, permanently
 	fail         // the program raises an error
 	end
 )
@@ -28,7 +28,7 @@ type event struct {
 	bytes  units.Bytes
 }
 
-// plan is all that happens in a run, in order.
+// plan returns all actions of a run, in order.
 func (j job) plan() []event {
 	var events []event
 	for _, a := range sim.Allocations(j.seconds, j.context, j.peaks) {

@@ -22,12 +22,12 @@ func (t *trainer) header() {
 	}
 }
 
-// done is the number of steps trained.
+// done returns the number of steps trained.
 func (t *trainer) done() int {
 	return min(t.steps*t.epochs, int(float64(t.steps*t.epochs)*t.trained/t.seconds))
 }
 
-// position is the epoch, from 1, and the steps done in it.
+// position returns the epoch, from 1, and the number of its steps done.
 func (t *trainer) position() (epoch, step int) {
 	done := t.done()
 	if done == t.steps*t.epochs {
@@ -36,14 +36,14 @@ func (t *trainer) position() (epoch, step int) {
 	return done/t.steps + 1, done % t.steps
 }
 
-// progress prints how far training is.
+// progress prints the progress of the training.
 func (t *trainer) progress() {
 	t.show()
 	t.printed, t.printedStep = time.Now(), t.done()
 }
 
-// loss falls as losses do: fast at first, never quite smoothly. It depends on
-// the step alone.
+// loss returns a typical loss: it falls fast at first, never quite smoothly. It depends
+// only on the step.
 func (t *trainer) loss() float64 {
 	share := float64(t.done()) / float64(t.steps*t.epochs)
 	noise := math.Sin(float64(t.done())*12.9898) * 0.03
@@ -54,10 +54,10 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Second)
 }
 
-// outOfMemory dies as PyTorch 2 does. The wording is PyTorch's, because OOM detection
+// outOfMemory exits like PyTorch 2. The wording is PyTorch's, because OOM detection
 // matches it; the path and lines are made up.
 func (t *trainer) outOfMemory(e *client.OOMError) {
-	// Some of the memory that the allocator has taken from the GPU is between tensors.
+	// Part of the memory that the allocator has allocated from the GPU is between tensors.
 	tensors := max(0, e.Held-t.context)
 	unused := tensors / 64
 	var b strings.Builder
@@ -74,7 +74,7 @@ func (t *trainer) outOfMemory(e *client.OOMError) {
 	fmt.Fprint(t.err, b.String())
 }
 
-// torchSize prints memory as PyTorch's allocator does.
+// torchSize formats memory like PyTorch's allocator.
 func torchSize(n units.Bytes) string {
 	switch {
 	case n <= 1024:
@@ -87,7 +87,7 @@ func torchSize(n units.Bytes) string {
 	return fmt.Sprintf("%.2f GiB", n.GiB())
 }
 
-// valueError dies as a program with a bug does.
+// valueError exits like a program with a bug.
 func (t *trainer) valueError() {
 	fmt.Fprintf(t.err, "Traceback (most recent call last):\n"+
 		"  File \"/workspace/train.py\", line 214, in <module>\n    main()\n"+

@@ -11,31 +11,31 @@ import (
 	"carma/runner/gpu/simgpu/client"
 )
 
-// trainer plays a job. It sleeps until something is due: the next event of the
-// plan, the next line of output, a new pace, or a signal.
+// trainer simulates a job. It sleeps until something is due: the next event of the plan,
+// the next line of output, a change of speed, or a signal.
 type trainer struct {
 	job
 	client   *client.Client
 	out, err io.Writer
-	leaver   *leaver // nil if nobody asks it to vacate
+	leaver   *leaver // nil if it is never asked to vacate
 	training bool    // its GPUs are busy
 
 	trained float64       // seconds of training done
 	clock   float64       // simulated seconds since the start
-	passed  client.Passed // when those two were right
+	passed  client.Passed // at the time of those two
 	at      time.Time     // the same on the wall clock
 	pace    client.Pace
 
 	printed     time.Time // the last line of progress
 	printedStep int
 	bar         shown
-	learned     int // steps that weight has in it
+	learned     int // number of steps included in weight
 	weight      float64
 }
 
 const (
-	lineGap   = 500 * time.Millisecond // between lines, at least
-	lineShare = 0.01                   // of the run, between lines, at least
+	lineGap   = 500 * time.Millisecond // least time between lines
+	lineShare = 0.01                   // least share of the run between lines
 )
 
 func (t *trainer) run(ctx context.Context) int {
@@ -61,7 +61,7 @@ func (t *trainer) run(ctx context.Context) int {
 			fmt.Fprintln(t.out, "waiting for the next batch")
 			return t.hangs(ctx)
 		case fail:
-			t.trained = min(t.trained, e.at) // the program stops at its bug, however late the timer
+			t.trained = min(t.trained, e.at) // the program stops at its bug, even if the timer is late
 			t.progress()
 			t.endBar()
 			t.valueError()
@@ -138,11 +138,11 @@ func (t *trainer) pass() client.Passed {
 	return client.Passed{Training: now.Training - before.Training, Clock: now.Clock - before.Clock}
 }
 
-// wait is the wall-clock time to a point of the run at the present speed.
+// wait returns the wall-clock time to a point of the run at the present speed.
 func (t *trainer) wait(point float64) time.Duration {
 	s := (point - t.trained) / t.pace.Training
 	if !(s < 3600) {
-		return time.Hour // it will be asked again
+		return time.Hour // it will be called again
 	}
 	return time.Duration(math.Ceil(s * float64(time.Second)))
 }
@@ -150,7 +150,7 @@ func (t *trainer) wait(point float64) time.Duration {
 // nextLine returns the time at which the next line of progress is due at the present
 // speed.
 func (t *trainer) nextLine() time.Time {
-	if t.printed.IsZero() { // the first comes with training
+	if t.printed.IsZero() { // the first line comes when training begins
 		return t.at.Add(time.Hour)
 	}
 	share := float64(t.printedStep)/float64(t.steps*t.epochs) + lineShare
@@ -161,7 +161,7 @@ func (t *trainer) nextLine() time.Time {
 	return due
 }
 
-// alloc takes memory. While there is no server it waits, untrained.
+// alloc allocates memory. While there is no server it waits, without training.
 func (t *trainer) alloc(ctx context.Context, e event) int {
 	err := t.client.Alloc(ctx, e.gpu, e.bytes)
 	t.pass()
@@ -177,7 +177,7 @@ func (t *trainer) alloc(ctx context.Context, e event) int {
 	return exitOK
 }
 
-// stop is the end by a signal.
+// stop ends the program after a signal and returns its exit code.
 func (t *trainer) stop(ctx context.Context) int {
 	code, ok := stopCode(ctx)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package account has the commands carma report and carma quota. The report sums the usage
-// of tasks by user, account, group, image or GPU.
+// Package account contains the commands carma report and carma quota. The report sums the
+// usage of tasks by user, account, group, image or GPU.
 package account
 
 import (
@@ -122,7 +122,7 @@ func removed(cmd *cobra.Command, client *api.Client, s *pick.Selector, since, un
 	}
 	all, err := client.Used(cmd.Context(), first, end)
 	if status, ok := errors.AsType[*api.StatusError](err); ok && status.Status == http.StatusNotFound {
-		err = nil // an older daemon keeps none
+		err = nil // an older daemon has none
 	}
 	return slices.DeleteFunc(all, func(u api.Used) bool { return !s.OfRemoved(&u) }), err
 }
@@ -158,7 +158,7 @@ func reportTable(by string, rows []Usage) *cli.Table {
 	return t
 }
 
-// writeCSV prints a line per row, with the names of the JSON as its head.
+// writeCSV prints a line per row, with the names of the JSON fields as header.
 func writeCSV(a *cli.App, by string, rows []Usage) error {
 	w := csv.NewWriter(a.Out)
 	lines := [][]string{{by, "tasks", "succeeded", "failed", "gpu_ooms", "gpu_hours", "suspended_hours", "share", "booked_gib_hours", "wasted_gib_hours", "mean_waiting_seconds", "energy_j", "unmeasured_gpu_hours"}}

@@ -17,17 +17,17 @@ type Usage struct {
 	Succeeded int    `json:"succeeded"`
 	Failed    int    `json:"failed"`
 	OOMs      int    `json:"gpu_ooms"` // attempts that ran out of GPU memory
-	// Idle is the number of running tasks that have done nothing for a while.
+	// Idle is the number of running tasks that have been idle for a while.
 	Idle int `json:"idle,omitempty"`
-	// GPUHours is time on GPUs, shared or not, once for each GPU. Share is its part of
-	// all GPU hours. Neither includes the time for which a task was suspended; AwayHours
-	// has it, once for each GPU that the task had.
+	// GPUHours is time on GPUs, shared or not, counted for each GPU. Share is its part of
+	// all GPU hours. Neither includes time suspended. AwayHours is the time suspended,
+	// counted for each GPU that the task had.
 	GPUHours  float64 `json:"gpu_hours"`
 	AwayHours float64 `json:"suspended_hours,omitempty"`
 	Share     float64 `json:"share"`
-	// BookedGiBHours is allocated memory times time, for attempts with a known peak,
-	// which may be 0; WastedGiBHours is the part above their peaks. UnmeasuredHours are
-	// the GPU hours of ended attempts with an unknown peak.
+	// BookedGiBHours is allocated memory times time, for attempts with a known peak, which
+	// may be 0. WastedGiBHours is the part above their peaks. UnmeasuredHours is the GPU
+	// hours of ended attempts with an unknown peak.
 	BookedGiBHours  float64 `json:"booked_gib_hours"`
 	WastedGiBHours  float64 `json:"wasted_gib_hours"`
 	UnmeasuredHours float64 `json:"unmeasured_gpu_hours,omitempty"`
@@ -37,7 +37,7 @@ type Usage struct {
 
 	waited time.Duration
 	starts int
-	last   int64 // the task that was counted last
+	last   int64 // the last counted task
 }
 
 // span is a period of time. A zero start or end means no limit.
@@ -54,7 +54,7 @@ func (s span) within(from, to time.Time) time.Duration {
 	return max(0, to.Sub(from))
 }
 
-// kinds are the keys by which usage can be summed, in the order of the help text.
+// kinds lists the keys by which usage can be summed, in the order of the help text.
 var kinds = []string{"user", "account", "group", "image", "gpu"}
 
 // ledger sums up usage by name.
@@ -74,7 +74,7 @@ func (l *ledger) row(name string) *Usage {
 }
 
 // sum returns the usage of tasks by a kind, the most GPU-hours first, and the total. past
-// are the sums of removed tasks, whole days of them.
+// contains the sums of removed tasks per day.
 func sum(list []api.Task, past []api.Used, kind string, s span, now time.Time) (rows []Usage, total Usage) {
 	l := &ledger{span: s, now: now, rows: map[string]*Usage{}}
 	all := &ledger{span: s, now: now, rows: map[string]*Usage{}}
@@ -114,8 +114,8 @@ func sum(list []api.Task, past []api.Used, kind string, s span, now time.Time) (
 	return rows, total
 }
 
-// add counts a task; name says for whom its time on a GPU is. always: also if it has
-// had no GPU.
+// add counts a task. name returns the row that its time on a GPU belongs to. With always,
+// tasks without a GPU are counted too.
 func (l *ledger) add(t *api.Task, name func(api.GPURef) string, always bool) {
 	if always {
 		l.row(name(api.GPURef{})).count(t)
@@ -139,7 +139,7 @@ func (l *ledger) add(t *api.Task, name func(api.GPURef) string, always bool) {
 			u.count(t)
 			if oom {
 				u.OOMs++
-				oom = !always // by GPU each of its GPUs has one, else they have one together
+				oom = !always // by GPU each GPU counts one, otherwise they count one together
 			}
 			u.AwayHours += away.Hours()
 			u.spend(at, ran, to.Sub(from)-at.Suspended)
@@ -147,9 +147,9 @@ func (l *ledger) add(t *api.Task, name func(api.GPURef) string, always bool) {
 	}
 }
 
-// split parts an attempt's time within the span into the time on GPUs and the time
+// split divides an attempt's time within the span into the time on GPUs and the time
 // suspended. The start of a present suspension is known. For earlier suspensions only the
-// sum is known; they count as if they had been spread evenly over the rest.
+// sum is known, so they count as spread evenly over the rest.
 func (l *ledger) split(t *api.Task, at *api.Attempt, from, to time.Time) (ran, away time.Duration) {
 	rest := at.Suspended
 	if s := t.Suspension; s != nil && !s.Since.IsZero() && at.Ended.IsZero() {
@@ -188,7 +188,8 @@ func (u *Usage) count(t *api.Task) {
 	}
 }
 
-// spend adds the part of an attempt on one GPU: ran is within the span, whole is all.
+// spend adds the part of an attempt on one GPU: ran is the part within the span, whole
+// the complete time.
 func (u *Usage) spend(at *api.Attempt, ran, whole time.Duration) {
 	u.GPUHours += ran.Hours()
 	switch measured := at.Peak > 0 || at.Untouched; {

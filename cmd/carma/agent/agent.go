@@ -1,5 +1,5 @@
-// Package agent is the command carma agent: its flags and its help. Its work is done by
-// containers/kubernetes/agent, which the program carma does not link.
+// Package agent contains the command carma agent: its flags and its help.
+// containers/kubernetes/agent does the work; the program carma does not link it.
 package agent
 
 import (
@@ -21,25 +21,26 @@ import (
 // Run runs the agent until ctx ends.
 type Run func(ctx context.Context, config configs.Config, f Flags, log zerolog.Logger) error
 
-// OldName is the command by the name that it had first. No list has it.
+// OldName returns the command under its first name. No list contains it.
 func OldName(a *cli.App, run Run) *cobra.Command {
 	cmd := Command(a, run)
 	cmd.Use, cmd.Hidden, cmd.GroupID = strings.Replace(cmd.Use, "agent", "node", 1), true, ""
 	return cmd
 }
 
-// Flags are the flags of the command that are not settings.
+// Flags contains the flags of the command that are not settings.
 type Flags struct {
-	Name string // the node's, in the cluster
+	Name string // name of the node in the cluster
 	// Server is the server whose GPUs are simulated, or empty for real GPUs.
 	Server string
-	// Kubelet, CDI and Dir are folders, and Speed is simulated time per clock time. They
-	// are for simulated GPUs only.
+	// Kubelet, CDI and Dir are folders, and Speed is simulated time per wall-clock time.
+	// They are for simulated GPUs only.
 	Kubelet, CDI, Dir string
 	Speed             float64
 }
 
-// Command is carma agent; without run the process becomes the program that has it.
+// Command returns the command carma agent. If run is nil, the process executes the
+// program that contains the agent.
 func Command(a *cli.App, run Run) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
@@ -90,5 +91,5 @@ docs/kubernetes.md says what a cluster needs.`,
 	return cmd
 }
 
-// simulatedOnly are the flags that have an effect only with --simulate.
+// simulatedOnly lists the flags that have an effect only with --simulate.
 var simulatedOnly = []string{"speed", "kubelet", "cdi", "dir"}

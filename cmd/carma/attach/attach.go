@@ -1,5 +1,5 @@
-// Package attach stays with tasks: it shows their output, passes Ctrl-C on, and
-// waits for their end, across restarts of the daemon.
+// Package attach follows tasks: it shows their output, forwards Ctrl-C, and waits for
+// their end, across restarts of the daemon.
 package attach
 
 import (
@@ -27,7 +27,7 @@ type detachedError struct {
 
 func (e *detachedError) Error() string { return "detached by " + e.by.String() }
 
-// code is the error to exit with.
+// code returns the error with which to exit.
 func (e *detachedError) code() error {
 	switch e.by {
 	case syscall.SIGQUIT, keysTyped:
@@ -38,8 +38,8 @@ func (e *detachedError) code() error {
 	return cli.CodeError(cli.ExitDetached)
 }
 
-// One is a task in the foreground: it shows a task's output, passes
-// Ctrl-C on, and ends when the task does.
+// One is a task in the foreground: it shows a task's output, forwards Ctrl-C, and ends
+// when the task does.
 type One struct {
 	Client  *api.Client
 	Task    int64
@@ -47,7 +47,7 @@ type One struct {
 	Signals <-chan os.Signal
 }
 
-// Run returns the finished task; a *detachedError when the user has left.
+// Run returns the finished task, or a *detachedError after the user has detached.
 func (a *One) Run(ctx context.Context) (api.Task, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var helpers sync.WaitGroup
@@ -74,13 +74,13 @@ func (a *One) Run(ctx context.Context) (api.Task, error) {
 // earlier stop request.
 const patienceToStop = 5 * time.Second
 
-// obey stops the tasks at Ctrl-C or SIGTERM. At a second one it returns at once,
-// when the daemon has taken the stop. SIGQUIT (Ctrl-\) leaves the tasks as they are.
-// what names them in messages.
+// obey stops the tasks at Ctrl-C or SIGTERM. At a second one it returns as soon as the
+// daemon has accepted the stop. SIGQUIT (Ctrl-\) leaves the tasks running. what is their
+// name in messages.
 func (a *One) obey(ctx context.Context, cancel context.CancelCauseFunc, what string, stop func(context.Context, api.StopRequest) error) {
 	asking, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	var taken chan struct{} // closed when the stop was answered, or nil if there was no request
+	var taken chan struct{} // closed when the stop was answered, or nil without a request
 	for {
 		select {
 		case <-ctx.Done():
@@ -98,7 +98,7 @@ func (a *One) obey(ctx context.Context, cancel context.CancelCauseFunc, what str
 			taken = make(chan struct{})
 			go func() {
 				defer close(taken)
-				quiet := cli.NewPatience(func(string, ...any) {}) // the follower says it
+				quiet := cli.NewPatience(func(string, ...any) {}) // the follower reports it
 				err := quiet.Do(asking, func() error { return stop(asking, api.StopRequest{Reason: "stopped with Ctrl-C"}) })
 				if err != nil && ctx.Err() == nil {
 					a.Console.Say("%s cannot be stopped: %s", what, cli.Describe(err))
@@ -108,7 +108,7 @@ func (a *One) obey(ctx context.Context, cancel context.CancelCauseFunc, what str
 	}
 }
 
-// wait waits for a channel to be closed, but not for longer than a limit.
+// wait waits until a channel is closed, at most for a time limit.
 func wait(c <-chan struct{}, limit time.Duration) {
 	select {
 	case <-c:
@@ -116,13 +116,13 @@ func wait(c <-chan struct{}, limit time.Duration) {
 	}
 }
 
-// stop asks for the task to end.
+// stop requests the end of the task.
 func (a *One) stop(ctx context.Context, r api.StopRequest) error {
 	_, err := a.Client.Stop(ctx, strconv.FormatInt(a.Task, 10), r)
 	return err
 }
 
-// watch keeps the status line.
+// watch updates the status line.
 func (a *One) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = a.Client.Watch(ctx, strconv.FormatInt(a.Task, 10), func(t api.Task) error {
@@ -136,7 +136,7 @@ func (a *One) watch(ctx context.Context) {
 	}
 }
 
-// progress is the status line of a task that does not run yet.
+// progress returns the status line of a task that does not run yet.
 func progress(t *api.Task) string {
 	switch model.Phase(t.Phase) {
 	case model.Estimating:
@@ -167,8 +167,8 @@ func progress(t *api.Task) string {
 	return ""
 }
 
-// Aside says where a task stands that is off its GPUs, or on its way: "suspended by ann:
-// room for the demo; 20.1 GiB in host memory; carma resume 17 brings it back".
+// Aside describes the state of a task that is suspended, or about to be: "suspended by
+// ann: room for the demo; 20.1 GiB in host memory; carma resume 17 brings it back".
 func Aside(t *api.Task) string {
 	s := t.Suspension
 	switch {
@@ -198,7 +198,7 @@ func Aside(t *api.Task) string {
 	return text + "back when there is room"
 }
 
-// Finish reports how an attached run ended and returns the error to exit with.
+// Finish reports the end of an attached run and returns the error with which to exit.
 func (a *One) Finish(task *api.Task, err error) error {
 	var detached *detachedError
 	switch {

@@ -16,11 +16,11 @@ import (
 	"carma/runner/api"
 )
 
-// KeysFlag adds the flag for the keys that leave a terminal.
+// KeysFlag adds the flag for the keys that detach from a terminal.
 func KeysFlag(cmd *cobra.Command) *[]byte {
 	keys, err := ParseKeys(DefaultKeys)
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // the text is a constant
 	}
 	cmd.Flags().Var(&cli.Parsed[[]byte]{To: &keys, Parse: ParseKeys, Kind: "keys", Text: DefaultKeys}, "detach-keys", "`keys` that leave a terminal")
 	return &keys
@@ -78,8 +78,7 @@ task's when it ends, 0 when you leave it.`,
 	return cmd
 }
 
-// interactive returns the task that is named, or the caller's last one that has a
-// terminal and runs.
+// interactive returns the named task, or the caller's last running task with a terminal.
 func interactive(ctx context.Context, client *api.Client, args []string) (api.Task, error) {
 	if len(args) > 0 {
 		ref, err := pick.Ref(ctx, client, args[0])
@@ -159,7 +158,7 @@ or its task does.`,
 		if err != nil {
 			return err
 		}
-		if e.Command = args[1:]; e.Command[0] == "--" { // as with carma run, and kubectl
+		if e.Command = args[1:]; e.Command[0] == "--" { // as in carma run and kubectl
 			e.Command = e.Command[1:]
 		}
 		return execute(cmd.Context(), a, client, ref, e)
@@ -167,7 +166,7 @@ or its task does.`,
 	return cmd
 }
 
-// execute runs a command in a task, and returns the error to exit with.
+// execute runs a command in a task, and returns the error with which to exit.
 func execute(ctx context.Context, a *cli.App, client *api.Client, ref string, e api.ExecRequest) error {
 	local := &Local{In: a.In, Out: a.Out, Err: a.Err, Input: e.Interactive, TTY: e.TTY}
 	e.Size = local.Size()

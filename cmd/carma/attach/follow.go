@@ -9,8 +9,8 @@ import (
 	"carma/runner/api"
 )
 
-// Follower streams a task's output until the task has finished, across
-// restarts of the daemon, without losing or repeating a line.
+// Follower streams a task's output until the task has finished, across restarts of the
+// daemon, without loss or repetition of a line.
 type Follower struct {
 	Client   *api.Client
 	Task     int64
@@ -18,7 +18,7 @@ type Follower struct {
 	Print    func(api.LogLine) error
 	Patience *cli.Patience
 
-	// seen counts the lines from each source. So many must be skipped when the stream
+	// seen counts the lines from each source. As many lines are skipped when the stream
 	// begins again.
 	seen map[source]int
 	// upTo is the time of the latest line. It replaces the counts if the stream did not

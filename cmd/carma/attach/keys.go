@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// DefaultKeys leave a terminal, as docker's do.
+// DefaultKeys detach from a terminal, like docker's.
 const DefaultKeys = "ctrl-p,ctrl-q"
 
-// ParseKeys reads keys as docker writes them: letters, and ctrl- with a letter or one
-// of @ [ \ ] ^ _, separated by commas.
+// ParseKeys parses keys in docker's notation: letters, and ctrl- with a letter or one of
+// @ [ \ ] ^ _, separated by commas.
 func ParseKeys(text string) ([]byte, error) {
 	var keys []byte
 	for _, key := range strings.Split(text, ",") {
@@ -27,20 +27,20 @@ func ParseKeys(text string) ([]byte, error) {
 	return keys, nil
 }
 
-// keyReader finds the keys by which somebody leaves.
+// keyReader finds the keys with which a user detaches.
 type keyReader struct {
 	keys []byte // if empty, no key detaches
-	had  int    // how many of them came last; they are kept back
+	had  int    // number of last keys that match; they are kept back
 }
 
-// pass returns the part of the typed bytes that is to be sent, and whether all keys have
-// come.
+// pass returns the part of the typed bytes to send. leaves is set once all keys have been
+// typed.
 func (k *keyReader) pass(typed []byte) (send []byte, leaves bool) {
 	if len(k.keys) == 0 {
 		return typed, false
 	}
 	for _, b := range typed {
-		for k.had > 0 && b != k.keys[k.had] { // no match; the last of them may begin a new match
+		for k.had > 0 && b != k.keys[k.had] { // no match; the last keys may begin a new match
 			left := k.had - 1
 			for left > 0 && !bytes.Equal(k.keys[:left], k.keys[k.had-left:k.had]) {
 				left--

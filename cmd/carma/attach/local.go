@@ -14,17 +14,18 @@ import (
 	"carma/runner/api"
 )
 
-// Local is this program's side of a terminal: its streams, and what leaves it.
+// Local is this program's side of a terminal: its streams, and the keys that detach.
 type Local struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Input: it is sent. TTY: the other side has a terminal. With both, our terminal is
-	// in raw mode meanwhile, and its size is sent.
+	// Input is set if the input is sent. TTY is set if the other side has a terminal. With
+	// both, the local terminal is in raw mode meanwhile, and its size is sent.
 	Input, TTY bool
-	Keys       []byte // the keys that detach; none if empty
+	Keys       []byte // the keys that detach, or empty for none
 }
 
-// NotATerminal refuses a terminal that is asked for without one, as docker does.
+// NotATerminal refuses a request for a terminal if the local streams are no terminal, as
+// docker does.
 func NotATerminal(a *cli.App) error {
 	if cli.IsTerminal(a.In) {
 		return nil
@@ -32,7 +33,7 @@ func NotATerminal(a *cli.App) error {
 	return cli.Usagef("leave -t out", "standard input is not a terminal")
 }
 
-// Size returns the size of our terminal, or zero if there is none.
+// Size returns the size of the local terminal, or zero if there is none.
 func (l *Local) Size() api.TerminalSize {
 	f, ok := l.Out.(*os.File)
 	if !ok {
@@ -45,24 +46,24 @@ func (l *Local) Size() api.TerminalSize {
 	return api.TerminalSize{Rows: uint16(rows), Cols: uint16(cols)}
 }
 
-// errLeft: the keys were typed, or a signal came.
+// errLeft means that the keys were typed, or a signal came.
 var errLeft = errors.New("left")
 
-// errCutOff: the daemon has ended the connection, with this reason.
+// errCutOff means that the daemon has ended the connection, for this reason.
 type errCutOff struct{ why string }
 
 func (e *errCutOff) Error() string { return e.why }
 
-// Talk connects our streams with the other side until it ends, and returns the text of
-// its last frame. input is what we send, shared between several calls. The error is
-// errLeft, an *errCutOff, or the error of a broken connection, after which the other side
-// may continue.
+// Talk connects the local streams with the other side until that ends, and returns the
+// text of its last frame. input is the local input, shared between several calls. The
+// error is errLeft, an *errCutOff, or the error of a broken connection, after which the
+// other side may continue.
 func (l *Local) Talk(ctx context.Context, t *api.Terminal, input *Input, signals <-chan os.Signal, onSignal func(os.Signal) error) (exit string, err error) {
 	defer func() { _ = t.Close() }()
 	if l.TTY {
 		restore := l.raw()
 		defer restore()
-		_ = t.Resize(l.Size()) // a broken connection shows below
+		_ = t.Resize(l.Size()) // a broken connection is detected below
 		defer l.follow(t)()
 	}
 	ended := make(chan error, 1)
@@ -91,7 +92,7 @@ func (l *Local) Talk(ctx context.Context, t *api.Terminal, input *Input, signals
 	}
 }
 
-// raw puts our terminal into raw mode. restore undoes it.
+// raw puts the local terminal into raw mode. restore reverts it.
 func (l *Local) raw() (restore func()) {
 	f, ok := l.In.(*os.File)
 	if !ok || !l.Input {
@@ -104,7 +105,7 @@ func (l *Local) raw() (restore func()) {
 	return func() { _ = term.Restore(int(f.Fd()), was) }
 }
 
-// follow sends our terminal's size to the other side whenever it changes.
+// follow sends the local terminal's size to the other side whenever it changes.
 func (l *Local) follow(t *api.Terminal) (stop func()) {
 	changes, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(changes, syscall.SIGWINCH)
@@ -145,12 +146,12 @@ func (l *Local) show(t *api.Terminal) (exit string, err error) {
 }
 
 // Input reads the input. A terminal's next bytes belong to the connection at that time,
-// so one goroutine reads for all.
+// so one goroutine reads for all connections.
 type Input struct {
 	data chan []byte // closed at its end
 }
 
-// NewInput begins to read.
+// NewInput starts reading.
 func NewInput(from io.Reader) *Input {
 	in := &Input{data: make(chan []byte)}
 	go func() {
@@ -169,8 +170,8 @@ func NewInput(from io.Reader) *Input {
 	return in
 }
 
-// To sends the input to a connection until stop is called. left is closed when the
-// keys have come.
+// To sends the input to a connection until stop is called. left is closed when the keys
+// have been typed.
 func (in *Input) To(t *api.Terminal, keys []byte, left chan<- struct{}) (stop func()) {
 	k, done := keyReader{keys: keys}, make(chan struct{})
 	go func() {
@@ -180,7 +181,7 @@ func (in *Input) To(t *api.Terminal, keys []byte, left chan<- struct{}) (stop fu
 				return
 			case data, more := <-in.data:
 				if !more {
-					_ = t.Write(api.FrameEnd, nil) // a broken connection shows elsewhere
+					_ = t.Write(api.FrameEnd, nil) // a broken connection is detected elsewhere
 					return
 				}
 				send, leaves := k.pass(data)

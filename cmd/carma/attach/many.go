@@ -12,13 +12,13 @@ import (
 	"carma/runner/api"
 )
 
-// Many are several tasks in the foreground: it shows the output of all, each line
-// with the task's name before it.
+// Many is several tasks in the foreground: it shows the output of all, with the task's
+// name before each line.
 type Many struct {
 	One
 	Group string
 	Tasks []api.Submitted
-	// Paint colours the name before a task's lines, unless nil.
+	// Paint, if not nil, colours the name before a task's lines.
 	Paint func(task int, name string) string
 }
 
@@ -26,7 +26,7 @@ type Many struct {
 // tasks, the later ones are shown after earlier ones have ended.
 const followAtMost = 128
 
-// Run returns the finished tasks; a *detachedError when the user has left.
+// Run returns the finished tasks, or a *detachedError after the user has detached.
 func (c *Many) Run(ctx context.Context) ([]api.Task, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var helpers sync.WaitGroup
@@ -41,7 +41,7 @@ func (c *Many) Run(ctx context.Context) ([]api.Task, error) {
 	return ends, err
 }
 
-// Follow shows the output of all tasks and returns them as they are then.
+// Follow shows the output of all tasks and returns their states afterwards.
 func (c *Many) Follow(ctx context.Context, o api.LogOptions) ([]api.Task, error) {
 	width := 0
 	for _, t := range c.Tasks {
@@ -72,8 +72,8 @@ func (c *Many) Follow(ctx context.Context, o api.LogOptions) ([]api.Task, error)
 	return ends, errors.Join(errs...)
 }
 
-// once says what all followers notice, as they come and go with the daemon,
-// one time.
+// once returns a function that prints a message only once if all followers report it,
+// such as the loss of the daemon.
 func (c *Many) once() func(string, ...any) {
 	var mu sync.Mutex
 	last := ""
@@ -87,7 +87,7 @@ func (c *Many) once() func(string, ...any) {
 	}
 }
 
-// onceEach prints a notice that all tasks get one time.
+// onceEach prints a notice to all tasks only once.
 func onceEach(print func(api.LogLine) error) func(api.LogLine) error {
 	var mu sync.Mutex
 	told := map[string]bool{}
@@ -110,7 +110,7 @@ func Prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLi
 }
 
 // prefixed prints whole lines with a prefix, so that the parts of lines from different
-// tasks do not mix. Notices have the name alone.
+// tasks do not mix. Notices have only the name.
 func prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLine) error {
 	open := map[string]string{}
 	return func(l api.LogLine) error {
@@ -132,17 +132,17 @@ func prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLi
 	}
 }
 
-// stop asks for all tasks to end.
+// stop requests the end of all tasks.
 func (c *Many) stop(ctx context.Context, r api.StopRequest) error {
 	_, err := c.Client.StopGroup(ctx, c.Group, r)
 	return err
 }
 
-// tellAtMost bounds the lines about tasks that did not end well.
+// tellAtMost is the largest number of lines about tasks that did not end well.
 const tellAtMost = 10
 
-// Finish reports how the tasks ended and returns the error to exit with: the highest code
-// among theirs.
+// Finish reports the ends of the tasks and returns the error with which to exit: their
+// highest exit code.
 func (c *Many) Finish(ends []api.Task, err error) error {
 	var detached *detachedError
 	switch {

@@ -14,16 +14,16 @@ import (
 	"carma/runner/api"
 )
 
-// Terminal is a task in the foreground that has a terminal, or an input: it waits for
-// the task's start as One does, connects, and ends with the task or when the user
-// leaves. Lost connections are made again.
+// Terminal is a task in the foreground with a terminal, or an input. It waits for the
+// task's start like One, connects, and ends with the task or when the user detaches. It
+// reconnects after a lost connection.
 type Terminal struct {
 	One
 	Local
 	input *Input
 }
 
-// Run returns the finished task; a *detachedError when the user has left.
+// Run returns the finished task, or a *detachedError after the user has detached.
 func (a *Terminal) Run(ctx context.Context) (api.Task, error) {
 	if a.Input {
 		a.input = NewInput(a.In)
@@ -43,7 +43,7 @@ func (a *Terminal) Run(ctx context.Context) (api.Task, error) {
 			if now, failed := a.Client.Task(ctx, strconv.FormatInt(a.Task, 10)); failed != nil || runs(&now, last) {
 				return task, err
 			}
-			continue // it has ended meanwhile
+			continue // the attempt has ended meanwhile
 		}
 		if err == nil {
 			patience.Answered()
@@ -55,7 +55,7 @@ func (a *Terminal) Run(ctx context.Context) (api.Task, error) {
 			last = cli.LastAttempt(&task).N
 			continue
 		case errors.Is(err, errLeft):
-			fmt.Fprintln(a.Err) // the prompt is on this line
+			fmt.Fprintln(a.Err) // ends the line of the prompt
 			return task, &detachedError{by: keysTyped}
 		case errors.As(err, &cut):
 			a.Console.Say("%s; carma attach %d takes it again", cut.why, a.Task)
@@ -67,7 +67,7 @@ func (a *Terminal) Run(ctx context.Context) (api.Task, error) {
 	}
 }
 
-// Finish reports how it ended and returns the error to exit with.
+// Finish reports the task's end and returns the error with which to exit.
 func (a *Terminal) Finish(task *api.Task, err error) error {
 	var detached *detachedError
 	if a.TTY && errors.As(err, &detached) && !detached.stopping {
@@ -77,17 +77,17 @@ func (a *Terminal) Finish(task *api.Task, err error) error {
 	return a.One.Finish(task, err)
 }
 
-// keysTyped stands for the keys that leave a terminal among the signals.
+// keysTyped stands for the typed keys among the signals.
 const keysTyped = syscall.Signal(0)
 
-// runs reports whether a task has a running attempt after one that has ended.
+// runs reports whether a task has a running attempt after attempt last, which has ended.
 func runs(t *api.Task, last int) bool {
 	at := cli.LastAttempt(t)
 	return at != nil && at.N > last && (t.Phase == string(model.Running) || t.Phase == string(model.Stopping))
 }
 
-// await waits until an attempt runs after the last one, or the task has ended. It says
-// what the task waits for.
+// await waits until an attempt after the last one runs, or the task has ended. It reports
+// the reason for waiting.
 func (a *Terminal) await(ctx context.Context, last int, patience *cli.Patience) (task api.Task, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var helpers sync.WaitGroup
@@ -122,7 +122,7 @@ func (a *Terminal) await(ctx context.Context, last int, patience *cli.Patience) 
 	}
 }
 
-// withInput shows the output as One does, and sends the input beside it.
+// withInput shows the output like One, and sends the input in parallel.
 func (a *Terminal) withInput(ctx context.Context) (api.Task, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
@@ -135,12 +135,11 @@ func (a *Terminal) withInput(ctx context.Context) (api.Task, error) {
 	return task, err
 }
 
-// feed sends the input to the first attempt. A later one has none left to get, and
-// finds its end.
+// feed sends the input to the first attempt. A later attempt finds the input at its end.
 func (a *Terminal) feed(ctx context.Context) {
 	for last := 0; ; {
 		var task api.Task
-		patience := cli.NewPatience(func(string, ...any) {}) // the follower says it
+		patience := cli.NewPatience(func(string, ...any) {}) // the follower reports it
 		for {
 			err := a.Client.Watch(ctx, strconv.FormatInt(a.Task, 10), func(t api.Task) error {
 				if task = t; t.Finished() || runs(&t, last) {

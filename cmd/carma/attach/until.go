@@ -13,14 +13,14 @@ func UntilFinished(ctx context.Context, a *cli.App, client *api.Client, ref stri
 	return Until(ctx, a, client, ref, func(t api.Task) bool { return t.Finished() })
 }
 
-// Until waits until a task is as is says, across restarts of the daemon.
+// Until waits until is returns true for a task, across restarts of the daemon.
 func Until(ctx context.Context, a *cli.App, client *api.Client, ref string, is func(api.Task) bool) (api.Task, error) {
 	var task api.Task
 	err := cli.BeginPatience(a.Say).Do(ctx, func() (err error) { task, err = client.Task(ctx, ref); return err })
 	if err != nil {
 		return task, err
 	}
-	ref = strconv.FormatInt(task.ID, 10) // the name may go to another task
+	ref = strconv.FormatInt(task.ID, 10) // the name may be given to another task
 	p := cli.NewPatience(a.Say)
 	for !is(task) {
 		err := client.Watch(ctx, ref, func(t api.Task) error {
@@ -32,7 +32,7 @@ func Until(ctx context.Context, a *cli.App, client *api.Client, ref string, is f
 			return nil
 		})
 		if err == nil && !is(task) {
-			err = &api.NoDaemonError{Socket: client.Socket()} // it ended the stream: it stops
+			err = &api.NoDaemonError{Socket: client.Socket()} // the daemon ended the stream because it stops
 		}
 		if err != nil {
 			if err := p.Retry(ctx, err); err != nil {

@@ -9,20 +9,20 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// Options say how the GPUs are read.
+// Options configure how the GPUs are read.
 type Options struct {
-	// Only are the cards to use, all if empty. See nvml.Options.
+	// Only lists the GPUs to use; empty means all. See nvml.Options.
 	Only []string
-	// DCGMExporter is the address of a page with the cards' activity, or empty. Every is
-	// the time between two readings of it.
+	// DCGMExporter is the URL of metrics with the GPUs' activity, or empty. Every is the
+	// time between two readings of them.
 	DCGMExporter string
 	Every        time.Duration
 	Log          zerolog.Logger
 }
 
-// NoDriver says that there is no NVIDIA driver here. As an error of a command it is one
-// of usage.
+// NoDriver means that this machine has no NVIDIA driver. As an error of a command it is a
+// usage error.
 type NoDriver struct{ cli.UsageError }
 
-// Unwrap returns the error of usage.
+// Unwrap returns the usage error.
 func (e *NoDriver) Unwrap() error { return &e.UsageError }

@@ -14,18 +14,19 @@ import (
 	"carma/runner/gpu/nvml"
 )
 
-// openLimit bounds the wait for a driver at the start. With persistence mode
-// off the driver initializes each GPU then, which takes seconds.
+// openLimit is the longest wait for a driver at the start. Without persistence mode the
+// driver initializes each GPU then, which takes seconds.
 const openLimit = time.Minute
 
-// real are the GPUs of this machine, with the other source of their activity.
+// real contains the GPUs of this machine, with the other source of their activity.
 type real struct {
 	*nvml.Source
 	page  *dcgm.Page // nil if there is none
 	notes []string
 }
 
-// Open opens the GPUs of this machine. The error is a [NoDriver] if none is installed.
+// Open opens the GPUs of this machine. The error is a [NoDriver] if no driver is
+// installed.
 func Open(ctx context.Context, opt Options) (gpu.Source, error) {
 	out := &real{}
 	o := nvml.Options{Only: opt.Only, Log: opt.Log}

@@ -9,7 +9,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// Open says that this program cannot read the GPUs.
+// Open returns an error: this program cannot read the GPUs.
 func Open(context.Context, Options) (gpu.Source, error) {
 	return nil, &NoDriver{cli.UsageError{
 		What: "this carma was built without cgo, which loads the NVIDIA driver's library",

@@ -49,7 +49,7 @@ a fatal error, gets tasks again too: say so once it was mended. For admins.`,
 	})
 }
 
-// gpus makes a command that closes or opens GPUs.
+// gpus makes a command that cordons or uncordons GPUs.
 func gpus(a *cli.App, q *api.CloseRequest, cmd *cobra.Command) *cobra.Command {
 	cmd.GroupID = cli.GroupServer
 	cmd.ValidArgsFunction = cli.NoCompletion
@@ -97,7 +97,7 @@ func gpus(a *cli.App, q *api.CloseRequest, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// sayOpen says which GPUs an undrain was for though they had tasks anyway.
+// sayOpen lists the GPUs of an undrain that were not cordoned.
 func sayOpen(a *cli.App, q *api.CloseRequest, before []api.GPU) {
 	open := slices.DeleteFunc(slices.Clone(before), func(g api.GPU) bool { return g.Closed != nil || g.FaultLasts })
 	if q.All && len(open) == len(before) {
@@ -157,7 +157,7 @@ func launching(a *cli.App, q *api.CloseRequest, cmd *cobra.Command) *cobra.Comma
 	return cmd
 }
 
-// lasting adds --for and --until, which say how long something lasts.
+// lasting adds --for and --until, which limit a duration.
 func lasting(a *cli.App, cmd *cobra.Command, to *time.Duration) {
 	var until string
 	cli.DurationFlag(cmd.Flags(), to, "for", "how long (default: until it is ended): 30m, 2h")

@@ -16,21 +16,21 @@ import (
 	"carma/runner/api"
 )
 
-// change is a command that does something to tasks.
+// change is a command that changes tasks.
 type change struct {
-	// do changes the task that ref, its number or name, stands for.
+	// do changes the task with number or name ref.
 	do func(ctx context.Context, client *api.Client, ref string) error
-	// after, where there is one, comes when all that were chosen by flags are changed,
-	// or one that was named.
+	// after, if not nil, is called after all tasks selected by flags, or a named task, are
+	// changed.
 	after func(ctx context.Context, client *api.Client, ref string) error
-	// oldest: tasks chosen by flags are taken the oldest first. Else the newest, so that
-	// none starts in the place of one that was just held.
+	// oldest is set if tasks selected by flags are changed oldest first. Otherwise the
+	// newest come first, so that none starts in the place of a task that was just held.
 	oldest bool
-	// labels: the command sets labels, so that none of its flags chooses by them.
+	// labels is set if the command sets labels, so that its --label selects no tasks.
 	labels bool
 }
 
-// each makes a command of c, for tasks that are named or that flags choose.
+// each makes a command from c, for tasks that are named or that flags select.
 func each(a *cli.App, cmd *cobra.Command, c change) *cobra.Command {
 	cmd.GroupID = cli.GroupTasks
 	cmd.Args = pick.Named
@@ -67,9 +67,9 @@ func each(a *cli.App, cmd *cobra.Command, c change) *cobra.Command {
 	return cmd
 }
 
-// chosen changes the unfinished tasks that s describes and prints their ids in order of
-// number. Those that the daemon refuses to change, because they are another's or in
-// another phase, are left alone and counted; if it refuses all, that is the error.
+// chosen changes the unfinished tasks that s selects and prints their ids in order. It
+// skips and counts tasks that the daemon refuses to change, because they belong to others
+// or are in another phase. If the daemon refuses all, that is the error.
 func (c *change) chosen(ctx context.Context, a *cli.App, client *api.Client, s *pick.Selector) error {
 	list, err := s.Tasks(ctx, client)
 	if err != nil {
@@ -113,8 +113,8 @@ func (c *change) chosen(ctx context.Context, a *cli.App, client *api.Client, s *
 	return nil
 }
 
-// asDocker takes docker's --memory and --memory-reservation for carma's --host-mem and
-// --host-reserve, as carma run does.
+// asDocker maps docker's --memory and --memory-reservation to carma's --host-mem and
+// --host-reserve, as in carma run.
 func asDocker(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if f, is := dockerflags.Named(name); is && (f.As == "host-mem" || f.As == "host-reserve") {
 		return pflag.NormalizedName(f.As)

@@ -27,7 +27,7 @@ func edit(a *cli.App, s *api.Submit, task string) error {
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "carma") // for this user alone: it has the environment
+	folder, err := os.MkdirTemp("", "carma") // readable only by this user, because it contains the environment
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func edit(a *cli.App, s *api.Submit, task string) error {
 // runEditor runs the user's editor on a file: VISUAL, else EDITOR, else vi.
 func runEditor(a *cli.App, path string) error {
 	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
-	cmd := exec.Command("sh", "-c", editor+` "$1"`, "sh", path) // it may have arguments: code --wait
+	cmd := exec.Command("sh", "-c", editor+` "$1"`, "sh", path) // the variable may contain arguments: code --wait
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Err, a.Err
 	if err := cmd.Run(); err != nil {
 		return cli.Usagef("EDITOR names another; nothing was submitted", "the editor %s: %v", editor, err)
@@ -70,7 +70,7 @@ func runEditor(a *cli.App, path string) error {
 	return nil
 }
 
-// read reads the one task of an edited file.
+// read reads an edited file, which must have one task.
 func read(content []byte) (*api.Submit, error) {
 	file, err := taskfile.Parse("task.yaml", content)
 	if err != nil {
@@ -106,14 +106,14 @@ func overlay(s, before, after *api.Submit) {
 	replace(&s.Env, before.Env, after.Env)
 	replace(&s.Mounts, before.Mounts, after.Mounts)
 	replace(&s.Labels, before.Labels, after.Labels)
-	if !slices.Equal(before.Command, after.Command) { // the settings that were read from the old one
+	if !slices.Equal(before.Command, after.Command) { // the settings came from the old command
 		if s.Read = nil; s.EstModel == "" {
 			s.Network = nil
 		}
 	}
 }
 
-// replace takes over a value that is another than before.
+// replace sets a value if after differs from before.
 func replace[T any](to *T, before, after T) {
 	if !reflect.DeepEqual(before, after) {
 		*to = after

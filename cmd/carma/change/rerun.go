@@ -72,11 +72,11 @@ The new task waits for no other task, and is in no group. Prints its id.`,
 			return err
 		}
 		if client.Remote() {
-			again.Account = "" // the daemon sets it: the namespace's account
+			again.Account = "" // the daemon sets the namespace's account
 		}
 		if old.UID != uid {
-			again.Account = "" // a group of its submitter's
-			again.Notify = nil // channels of its submitter's
+			again.Account = "" // a group of its submitter
+			again.Notify = nil // channels of its submitter
 		}
 		for _, f := range api.Fields() {
 			if flag := cmd.Flags().Lookup(f.Name); flag != nil && flag.Changed {
@@ -137,8 +137,8 @@ The new task waits for no other task, and is in no group. Prints its id.`,
 	return cmd
 }
 
-// meant refuses words behind the task that begin with a flag of carma's which the task's
-// program does not have: they would replace all of its arguments.
+// meant refuses words after the task that begin with a flag that carma has but the task's
+// program does not: the words would replace all of its arguments.
 func meant(cmd *cobra.Command, words, before []string, task string) error {
 	name, _, _ := strings.Cut(words[0], "=")
 	flag, is := strings.CutPrefix(name, "--")
@@ -150,8 +150,8 @@ func meant(cmd *cobra.Command, words, before []string, task string) error {
 	return cli.Usagef("write carma rerun "+line+" "+task+", or carma rerun "+task+" -- "+line+" if it is the program's", "%s stands behind the task, where words replace the program's arguments", name)
 }
 
-// fresh returns a submission without its ties to others of its time: its name, its group,
-// its dependencies.
+// fresh returns a submission without its ties to other tasks: its name, its group, its
+// dependencies.
 func fresh(s api.Submit) api.Submit {
 	s.Name, s.Part, s.Array, s.After, s.Delay, s.Parallel = "", "", nil, nil, 0, 0
 	s.Env = slices.Clone(s.Env)

@@ -100,7 +100,7 @@ model where the driver can move it. carma why says what one waits for.
 	return cmd
 }
 
-// comingBack says when a suspended task resumes.
+// comingBack returns when a suspended task resumes.
 func comingBack(t *api.Task) string {
 	switch s := t.Suspension; {
 	case s == nil:

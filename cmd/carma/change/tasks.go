@@ -1,4 +1,4 @@
-// Package change has the commands that change tasks, and allow or forbid launches:
+// Package change contains the commands that change tasks, and allow or forbid launches:
 // update, hold, release, suspend, resume, requeue, rerun, top, bottom, move; drain,
 // undrain, pause, unpause, reserve and unreserve.
 package change
@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// chosenByFlags is said by each command for tasks that flags choose too.
+// chosenByFlags is part of the help of each command whose tasks can be selected by flags.
 const chosenByFlags = `--mine, --user, --group, --label and --filter choose among the unfinished tasks`
 
 // Hold returns the command carma hold.
@@ -51,7 +51,7 @@ number, or on waiting for other tasks or its delay.
 // Requeue returns the command carma requeue.
 func Requeue(a *cli.App) *cobra.Command {
 	var q api.RequeueRequest
-	async, tries := false, map[string]int{} // look-up only
+	async, tries := false, map[string]int{} // only for look-up
 	cmd := each(a, &cobra.Command{
 		Use:   "requeue [flags] TASK... | --mine | --group NAME",
 		Short: "Stop running tasks and put them back into the queue",
@@ -82,7 +82,7 @@ be sent back too. Returns when they have stopped.
 	return cmd
 }
 
-// Top is carma top, Bottom is carma bottom.
+// Top returns the command carma top.
 func Top(a *cli.App) *cobra.Command { return seat(a, "top", "before", false) }
 
 // Bottom returns the command carma bottom.

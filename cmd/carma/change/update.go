@@ -19,7 +19,7 @@ import (
 	"carma/runner/api"
 )
 
-// fieldsToChange are the fields of a submission that can be changed later.
+// fieldsToChange lists the fields of a submission that can be changed later.
 var fieldsToChange = []string{"name", "priority", "retries", "time", "slot", "mem", "est-model", "batch-size", "gpus", "exclusive", "host-mem", "host-reserve", "cpus", "cpus-reserve"}
 
 // Update returns the command carma update.
@@ -54,7 +54,7 @@ A running task goes back to waiting by carma requeue --hold.
 	for _, name := range fields {
 		f, ok := api.FieldNamed(name)
 		if !ok {
-			panic("carma update: no field " + name) // seen by every test
+			panic("carma update: no field " + name) // every test would fail
 		}
 		switch name {
 		case "time":
@@ -142,7 +142,7 @@ func take[T any](changed bool, to **T, from *T) {
 	}
 }
 
-// liftable adds the flag of a bound that none takes away.
+// liftable adds the flag of a limit, for which none removes the limit.
 func liftable(cmd *cobra.Command, f api.Field, to *time.Duration) {
 	cmd.Flags().Var(&cli.Parsed[time.Duration]{To: to, Kind: "time", Parse: func(s string) (time.Duration, error) {
 		if s == "none" {

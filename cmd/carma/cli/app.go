@@ -1,5 +1,5 @@
-// Package cli has the shared parts of carma's commands: output, errors, flags, tables,
-// and the wait for a daemon that restarts. It knows no command.
+// Package cli contains the shared parts of carma's commands: output, errors, flags,
+// tables, and the wait for a daemon that restarts. It contains no command.
 package cli
 
 import (
@@ -17,7 +17,7 @@ import (
 	"carma/runner/api"
 )
 
-// App has the parts that all commands share.
+// App contains the parts that all commands share.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -51,8 +51,8 @@ func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
 	return client, nil
 }
 
-// Connect returns the client of the daemon that a command is for, of a configuration
-// that is read; nothing is sent yet.
+// Connect returns the client of a command's daemon, for a configuration that was read
+// before. It sends nothing yet.
 func Connect(cmd *cobra.Command, config configs.Config, from configs.Origins) (*api.Client, error) {
 	chosen, by, err := contexts.Choose(ContextFlag(cmd), config, from)
 	if err != nil {
@@ -68,7 +68,7 @@ func Connect(cmd *cobra.Command, config configs.Config, from configs.Origins) (*
 	return client, nil
 }
 
-// ContextFlag returns the context that --context names, or empty.
+// ContextFlag returns the value of --context, or "".
 func ContextFlag(cmd *cobra.Command) string {
 	if f := cmd.Flags().Lookup("context"); f != nil {
 		return f.Value.String()
@@ -76,7 +76,7 @@ func ContextFlag(cmd *cobra.Command) string {
 	return ""
 }
 
-// JSON prints a value as people and jq read it.
+// JSON prints a value as indented JSON.
 func (a *App) JSON(v any) error {
 	e := json.NewEncoder(a.Out)
 	e.SetIndent("", "    ")
@@ -100,7 +100,7 @@ func (a *App) Printf(format string, args ...any) { fmt.Fprintf(a.Out, format, ar
 // Print prints a table as wide as the terminal.
 func (a *App) Print(t *Table) error { return t.Write(a.Out, WidthOf(a.Out)) }
 
-// Warn says warnings, a line each.
+// Warn prints warnings, a line each.
 func (a *App) Warn(warnings []string) {
 	for _, w := range warnings {
 		a.Say("%s", Printable(w))

@@ -15,16 +15,16 @@ import (
 	"carma/configs"
 )
 
-// KubernetesProgram is the name of the program that has carma's commands and what needs
-// Kubernetes' client: the driver kubernetes, the agent, and daemons over TLS.
+// KubernetesProgram is the name of the program with carma's commands and the parts that
+// need Kubernetes' client: the driver kubernetes, the agent, and daemons over TLS.
 const KubernetesProgram = "carma-kubernetes"
 
-// Become replaces this process by the first of these programs that is of the version, with
-// the same words and number. It returns if there is none.
+// Become replaces this process by the first of these programs that has the version, with
+// the same arguments and PID. It returns if there is none.
 func Become(ctx context.Context, version string, paths ...string) {
 	for _, path := range paths {
 		if path != "" && versionOf(ctx, path) == version {
-			_ = syscall.Exec(path, os.Args, os.Environ()) // returns only if it cannot be run
+			_ = syscall.Exec(path, os.Args, os.Environ()) // returns only if the program cannot be run
 		}
 	}
 }
@@ -42,7 +42,7 @@ func versionOf(ctx context.Context, path string) string {
 }
 
 // BecomeKubernetes replaces this process by [KubernetesProgram]. It returns an error if
-// that is not installed.
+// the program is not installed.
 func BecomeKubernetes(cmd *cobra.Command) error {
 	var paths []string
 	if self, err := os.Executable(); err == nil {
@@ -53,12 +53,13 @@ func BecomeKubernetes(cmd *cobra.Command) error {
 	return ErrNoKubernetes
 }
 
-// ErrNoKubernetes: this program needs [KubernetesProgram], which is not installed.
+// ErrNoKubernetes means that this program needs [KubernetesProgram], which is not
+// installed.
 var ErrNoKubernetes = Usagef("install the package of that name, or copy the program beside carma (docs/install.md)", "Kubernetes needs the program %s of carma's version", KubernetesProgram)
 
-// BecomeEarly is [BecomeKubernetes] before a command has done anything, if its
-// configuration needs that. A command that needs it and continues because the program is
-// not there gets the error later.
+// BecomeEarly is [BecomeKubernetes], called before a command has done anything, if its
+// configuration needs it. If the program is not installed, the command continues and gets
+// the error later.
 func BecomeEarly(cmd *cobra.Command) {
 	if contexts.OverTLS != nil {
 		return

@@ -2,7 +2,7 @@ package cli
 
 import "github.com/charmbracelet/x/ansi"
 
-// Cells returns how many cells of a terminal a text takes.
+// Cells returns the number of terminal cells of a text.
 func Cells(s string) int {
 	n := ascii(s)
 	if n == len(s) {
@@ -22,8 +22,8 @@ func Shorten(s string, width int) string {
 	return ansi.TruncateWc(s, max(0, width), "…")
 }
 
-// ascii returns how many bytes at the beginning are printable ASCII: most texts are
-// throughout. Without it a screen of carma top costs a fifth more.
+// ascii returns the number of printable ASCII bytes at the beginning. Most texts are
+// entirely ASCII. Without it, a screen of carma top costs a fifth more.
 func ascii(s string) (n int) {
 	for n < len(s) && ' ' <= s[n] && s[n] <= '~' {
 		n++

@@ -6,7 +6,7 @@ import (
 	"carma/runner/api"
 )
 
-// ClosedBy says who closed something, why and until when: " by ada: loud fan, until
+// ClosedBy returns who closed something, why and until when: " by ada: loud fan, until
 // Mon 14:00".
 func ClosedBy(c *api.Closure) string {
 	text := ""

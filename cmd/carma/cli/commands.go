@@ -18,7 +18,7 @@ const (
 	GroupOther       = "other"
 )
 
-// Groups has the groups of commands in the order of carma --help.
+// Groups returns the groups of commands in the order of carma --help.
 func Groups() []*cobra.Group {
 	return []*cobra.Group{
 		{ID: GroupTasks, Title: "Tasks"}, {ID: GroupMemory, Title: "Memory"}, {ID: GroupServer, Title: "Server"},
@@ -26,8 +26,8 @@ func Groups() []*cobra.Group {
 	}
 }
 
-// Parent makes a command one of several: alone it prints its help, and it refuses
-// a name that none of them has.
+// Parent adds subcommands to a command. Alone it prints its help, and it refuses unknown
+// subcommands.
 func Parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

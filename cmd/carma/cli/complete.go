@@ -8,7 +8,7 @@ import (
 	"carma/mapper"
 )
 
-// Completion offers the words that may follow, and says how the shell uses them.
+// Completion returns the possible next words, and how the shell uses them.
 type Completion = func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective)
 
 // NoCompletion offers nothing, not even files.
@@ -16,7 +16,7 @@ func NoCompletion(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// Words completes from a fixed list.
+// Words completes words of a fixed list.
 func Words(list []string) Completion {
 	return func(_ *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
 		var fit []string
@@ -32,7 +32,7 @@ func Words(list []string) Completion {
 // Complete gives a flag its completion.
 func Complete(cmd *cobra.Command, flag string, fn Completion) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
-		panic(err) // no such flag: our own bug
+		panic(err) // no such flag: a bug of carma
 	}
 }
 

@@ -9,18 +9,18 @@ import (
 	"carma/runner/api"
 )
 
-// Console prints a task's output and, on a terminal, one status line below it
-// that is updated in place. Safe for concurrent use.
+// Console prints a task's output and, on a terminal, one status line below it that is
+// updated in place. It is safe for concurrent use.
 type Console struct {
 	Out, err io.Writer
-	// Live says that stderr is a terminal. Otherwise there is no status line.
+	// Live is set if stderr is a terminal. Otherwise there is no status line.
 	Live  bool
 	Stamp bool // print the time before each line
 
 	mu    sync.Mutex
 	drawn bool            // the status line is on the screen
-	open  bool            // the last output has not ended its line
-	begun map[string]bool // by stream: its last line has not ended
+	open  bool            // the last output has an unfinished line
+	begun map[string]bool // by stream: its last line is unfinished
 }
 
 // Console returns a console on the program's own streams.
@@ -28,7 +28,7 @@ func (a *App) Console() *Console {
 	return &Console{Out: a.Out, err: a.Err, Live: IsTerminal(a.Err)}
 }
 
-// Line prints one line of a task's output, or a notice of the daemon's.
+// Line prints one line of a task's output, or a notice from the daemon.
 func (c *Console) Line(l api.LogLine) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,12 +65,12 @@ func (c *Console) Say(format string, args ...any) {
 	fmt.Fprintf(c.err, "carma: "+format+"\n", args...)
 }
 
-// Status shows text below the output until something else is printed; an
-// empty one removes it.
+// Status shows text below the output until something else is printed. An empty text
+// removes it.
 func (c *Console) Status(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.Live || c.open { // never in the middle of a task's own line
+	if !c.Live || c.open { // never inside a task's line
 		return
 	}
 	c.erase()
@@ -81,7 +81,7 @@ func (c *Console) Status(text string) {
 	}
 }
 
-// Echoed takes the ^C off the screen that a terminal has printed.
+// Echoed removes the ^C that a terminal has printed.
 func (c *Console) Echoed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +98,8 @@ func (c *Console) erase() {
 	}
 }
 
-// endLine ends a line that a task has begun, on a terminal, where a notice
-// would else stand behind it.
+// endLine ends a task's unfinished line on a terminal, so that a notice does not follow
+// it on the same line.
 func (c *Console) endLine() {
 	if c.open && c.Live {
 		fmt.Fprintln(c.err)

@@ -14,8 +14,8 @@ import (
 	"carma/runner/api"
 )
 
-// Environment reads --env-file and --env as docker does: KEY alone takes the
-// caller's value, and is left out when there is none. Later ones win.
+// Environment reads --env-file and --env as docker does: KEY alone takes the caller's
+// value, and is left out if there is none. Later values override earlier ones.
 func Environment(files, vars []string) ([]string, error) {
 	var env []string
 	for _, path := range files {
@@ -77,13 +77,13 @@ func appendVar(env []string, v string) []string {
 	return env
 }
 
-// plainModes are docker's modes of a mounted folder that change nothing: the default
-// ones, the modes for other systems than Linux, and the modes of SELinux, whose labels
-// carma does not change.
+// plainModes lists docker's modes of a mounted folder that change nothing: the defaults,
+// modes for systems other than Linux, and modes for SELinux, whose labels carma does not
+// change.
 var plainModes = []string{"rw", "rprivate", "cached", "delegated", "consistent", "z", "Z"}
 
-// Mounts reads -v source:target[:ro|rw]. The daemon has another working
-// folder and home, so sources are made absolute here.
+// Mounts parses -v source:target[:ro|rw]. It makes sources absolute, because the daemon
+// has another working folder and home.
 func Mounts(args []string) ([]api.Mount, error) {
 	var mounts []api.Mount
 	for _, arg := range args {
@@ -111,8 +111,8 @@ func Mounts(args []string) ([]api.Mount, error) {
 	return mounts, nil
 }
 
-// Relabelled returns a line for each -v source:target:z, whose SELinux label carma leaves
-// as it is.
+// Relabelled returns a line for each -v source:target:z, whose SELinux label carma does
+// not change.
 func Relabelled(args []string) (lines []string) {
 	for _, arg := range args {
 		if parts := strings.Split(arg, ":"); len(parts) == 3 && slices.ContainsFunc(strings.Split(parts[2], ","), func(mode string) bool { return mode == "z" || mode == "Z" }) {
@@ -132,7 +132,7 @@ func settled(m api.Mount, flag string) (api.Mount, error) {
 	if err == nil {
 		_, err = os.Stat(source)
 	}
-	if err != nil && !errors.Is(err, fs.ErrPermission) { // the daemon may see more
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // the daemon may have more rights
 		hint := ""
 		if errors.Is(err, fs.ErrNotExist) && !strings.Contains(m.Source, "/") {
 			hint = "carma mounts folders and has no named volumes; write for example ./" + m.Source
@@ -164,7 +164,7 @@ func Reason(err error) error {
 	return err
 }
 
-// Labels reads labels, key=value.
+// Labels parses labels, key=value.
 func Labels(args []string) (map[string]string, error) {
 	if len(args) == 0 {
 		return nil, nil

@@ -18,12 +18,12 @@ import (
 const (
 	ExitOK     = 0
 	ExitFailed = 1
-	// ExitUsage: the request is wrong as it stands, or there is nobody to
-	// make it to; nothing has happened.
+	// ExitUsage means that the request is wrong, or that no daemon answers. Nothing has
+	// happened.
 	ExitUsage = 2
-	// ExitCarma: carma itself could not do it, as docker run has it.
+	// ExitCarma means that carma itself failed, as in docker run.
 	ExitCarma = 125
-	// ExitDetached: Ctrl-C left a task running, so its code is not known.
+	// ExitDetached means that Ctrl-C left a task running, so its code is unknown.
 	ExitDetached = 130
 )
 
@@ -44,12 +44,12 @@ func Usagef(hint, format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...), hint}
 }
 
-// CodeError ends the process with a code. All messages were printed before.
+// CodeError ends the process with a code. All messages have been printed before.
 type CodeError int
 
 func (e CodeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Report prints an error the way every command does and returns the exit code.
+// Report prints an error as every command does and returns the exit code.
 func (a *App) Report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return ExitOK
@@ -70,7 +70,7 @@ func (a *App) Report(cmd *cobra.Command, err error) int {
 	fmt.Fprintf(a.Err, "%s: %s\n", name, text)
 	code := CodeOf(err)
 	if code == ExitFailed && cmd != nil && (cmd.Name() == "run" || cmd.Name() == "up" || cmd.Name() == "exec") {
-		code = ExitCarma // 1 would be the task's
+		code = ExitCarma // 1 would be the task's code
 	}
 	return code
 }
@@ -112,8 +112,8 @@ func CodeOf(err error) int {
 		}
 		return ExitUsage
 	case errors.As(err, &status):
-		// A full disk is, like a missing daemon, the wrong environment: the
-		// task was refused before anything happened.
+		// A full disk counts, like a missing daemon, as a wrong environment: the task was
+		// refused before anything happened.
 		if status.Usage() || status.Status == http.StatusInsufficientStorage {
 			return ExitUsage
 		}
@@ -126,8 +126,8 @@ func CodeOf(err error) int {
 	return ExitFailed
 }
 
-// Each runs fn for every reference, reports failures as they come and returns
-// the first one's code.
+// Each calls fn for every reference, reports failures as they occur and returns the first
+// failure's code.
 func (a *App) Each(cmd *cobra.Command, refs []string, fn func(ref string) error) error {
 	code := ExitOK
 	for _, ref := range refs {
@@ -140,7 +140,7 @@ func (a *App) Each(cmd *cobra.Command, refs []string, fn func(ref string) error)
 		}
 		var none *api.NoDaemonError
 		if errors.As(err, &none) || errors.Is(err, context.Canceled) {
-			break // the others would fail alike
+			break // the others would fail in the same way
 		}
 	}
 	if code != ExitOK {

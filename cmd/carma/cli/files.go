@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Writable checks that a file can be put at a path. If the path is a link, it becomes the
-// path of the link's target.
+// Writable checks that a file can be written at a path. If the path is a link, Writable
+// replaces it by the link's target.
 func Writable(path *string, inputs []string) error {
 	name := *path
 	if target, err := filepath.EvalSymlinks(name); err == nil {
@@ -43,8 +43,8 @@ func Writable(path *string, inputs []string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// ReplaceFile writes all of the content to a path, or leaves the old file. If the path is
-// not a regular file (a pipe), it is written to.
+// ReplaceFile writes the complete content to a path, or leaves the old file. If the path
+// is not a regular file (a pipe), ReplaceFile writes to it directly.
 func ReplaceFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -67,8 +67,8 @@ func ReplaceFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// partFile makes a new file next to a path. Unlike a file of os.CreateTemp it gets its
-// permissions from the umask.
+// partFile makes a new file next to a path. Unlike a file from os.CreateTemp, its
+// permissions depend on the umask.
 func partFile(path string) (f *os.File, err error) {
 	for n := range 100 {
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), n))

@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// Parsed is a flag whose text is turned into a T when it is set.
+// Parsed is a flag whose text is parsed into a T when it is set.
 type Parsed[T any] struct {
 	To    *T
 	Parse func(string) (T, error)
@@ -33,7 +33,7 @@ func (p *Parsed[T]) Set(s string) error {
 	return err
 }
 
-// MemoryFlag takes an amount of memory, in bytes.
+// MemoryFlag adds a flag for an amount of memory, in bytes.
 func MemoryFlag(flags *pflag.FlagSet, to *int64, name, usage string) {
 	flags.Var(&Parsed[int64]{To: to, Kind: "memory", Parse: func(s string) (int64, error) {
 		b, err := units.ParseMemory(s)
@@ -41,12 +41,12 @@ func MemoryFlag(flags *pflag.FlagSet, to *int64, name, usage string) {
 	}}, name, usage)
 }
 
-// DurationFlag takes a time above zero.
+// DurationFlag adds a flag for a time above zero.
 func DurationFlag(flags *pflag.FlagSet, to *time.Duration, name, usage string) {
 	flags.Var(&Parsed[time.Duration]{To: to, Kind: "time", Parse: units.ParseSpan}, name, usage)
 }
 
-// TimeFlag takes a time from zero on. The value in to is its default.
+// TimeFlag adds a flag for a time of at least zero. The value in to is its default.
 func TimeFlag(flags *pflag.FlagSet, to *time.Duration, name, letter, usage string) {
 	text := ""
 	if *to > 0 {
@@ -55,12 +55,12 @@ func TimeFlag(flags *pflag.FlagSet, to *time.Duration, name, letter, usage strin
 	flags.VarP(&Parsed[time.Duration]{To: to, Kind: "time", Parse: units.ParseTime, Text: text}, name, letter, usage)
 }
 
-// CountFlag takes a whole number from least on.
+// CountFlag adds a flag for an integer of at least least.
 func CountFlag(flags *pflag.FlagSet, to *int, least int, name, usage string) {
 	CountFlagP(flags, to, least, name, "", usage)
 }
 
-// CountFlagP is CountFlag with a letter.
+// CountFlagP is CountFlag with a one-letter flag.
 func CountFlagP(flags *pflag.FlagSet, to *int, least int, name, letter, usage string) {
 	flags.VarP(&Parsed[int]{To: to, Kind: "N", Parse: func(s string) (int, error) {
 		n, err := units.ParseCount(s, int64(least))
@@ -68,7 +68,7 @@ func CountFlagP(flags *pflag.FlagSet, to *int, least int, name, letter, usage st
 	}}, name, letter, usage)
 }
 
-// ChoiceFlag takes one of some words.
+// ChoiceFlag adds a flag for one of some words.
 func ChoiceFlag(flags *pflag.FlagSet, to *string, words []string, name, usage string) {
 	flags.Var(&Parsed[string]{To: to, Kind: "word", Parse: func(s string) (string, error) {
 		return s, suggest.OneOf(s, words)
@@ -81,11 +81,11 @@ type fieldValue struct {
 	to    *api.Submit
 	text  string
 	set   bool
-	first string // the value that a later one has replaced, or empty
+	first string // the last value that another replaced, or empty
 }
 
-// Repeated returns a line for each flag of a field that was given another value before:
-// the last one counts.
+// Repeated returns a line for each flag of a field that was set to different values: the
+// last value counts.
 func Repeated(flags *pflag.FlagSet) (lines []string) {
 	flags.Visit(func(f *pflag.Flag) {
 		if v, is := f.Value.(*fieldValue); is && v.first != "" {
@@ -99,7 +99,7 @@ func (v *fieldValue) String() string { return v.text }
 func (v *fieldValue) Type() string   { return cmp.Or(v.field.Unit, "bool") }
 
 func (v *fieldValue) Set(s string) error {
-	if v.field.List && !v.set { // the first one replaces the default
+	if v.field.List && !v.set { // the first value replaces the default
 		v.field.Clear(v.to)
 	}
 	err := v.field.Set(v.to, s)
@@ -132,14 +132,14 @@ func DaemonFlags(flags *pflag.FlagSet) {
 		}
 	}
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "engine" { // what runs the containers is called so elsewhere
+		if name == "engine" { // elsewhere, the engine has this name
 			name = "driver"
 		}
 		return pflag.NormalizedName(name)
 	})
 }
 
-// JSONFlag adds --json to a command that lists.
+// JSONFlag adds --json to a listing command.
 func JSONFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("json", false, "print JSON")
 }

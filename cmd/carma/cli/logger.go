@@ -9,14 +9,14 @@ import (
 )
 
 // NewLogger returns the log of a command that runs until it is stopped, in the configured
-// form: for people, or JSON.
+// format: for people, or JSON.
 func NewLogger(config configs.Config, w io.Writer) zerolog.Logger {
 	if config.LogFormat == "console" || config.LogFormat == "auto" && IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !IsTerminal(w), TimeFormat: "15:04:05.000"}
 	}
 	level, err := zerolog.ParseLevel(config.LogLevel)
 	if err != nil {
-		level = zerolog.InfoLevel // configs has checked it
+		level = zerolog.InfoLevel // configs has validated it
 	}
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }

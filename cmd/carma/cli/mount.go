@@ -10,7 +10,7 @@ import (
 	"carma/runner/api"
 )
 
-// mountPart is key=value, or a key alone, of --mount.
+// mountPart is key=value, or only a key, of --mount.
 type mountPart struct{ key, value string }
 
 // The keys of both types of mounts, other than type.
@@ -19,8 +19,8 @@ var (
 	tmpfsKeys = []string{"target", "destination", "dst", "tmpfs-size", "tmpfs-mode", "readonly", "ro"}
 )
 
-// mountParts reads the value of --mount, a line of CSV as docker's, and its type, bind
-// if there is none.
+// mountParts parses the value of --mount, a line of CSV as in docker, and its type, by
+// default bind.
 func mountParts(list string) (kind string, parts []mountPart, err error) {
 	flag := "--mount " + list
 	fields, err := csv.NewReader(strings.NewReader(list)).Read()
@@ -66,7 +66,7 @@ func mountParts(list string) (kind string, parts []mountPart, err error) {
 	return kind, parts, nil
 }
 
-// MountOf reads --mount type=bind,source=./data,target=/data,readonly.
+// MountOf parses --mount type=bind,source=./data,target=/data,readonly.
 func MountOf(list string) (m api.Mount, err error) {
 	_, parts, err := mountParts(list)
 	if err != nil {
@@ -88,8 +88,8 @@ func MountOf(list string) (m api.Mount, err error) {
 	return settled(m, "--mount "+list)
 }
 
-// TmpfsOf reads --mount type=tmpfs,target=/scratch,tmpfs-size=1G as the value of --tmpfs.
-// It returns false for another type of mount.
+// TmpfsOf parses --mount type=tmpfs,target=/scratch,tmpfs-size=1G as the value of
+// --tmpfs. It returns false for another type of mount.
 func TmpfsOf(list string) (text string, is bool, err error) {
 	kind, parts, err := mountParts(list)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"carma/runner/api"
 )
 
-// Patience rides out a restart of the daemon: it repeats what failed because
-// nobody answered, for a while.
+// Patience bridges a restart of the daemon: for a while it repeats requests that failed
+// because nobody answered.
 type Patience struct {
 	limit  time.Duration
 	pause  time.Duration
 	notice func(format string, args ...any)
-	lost   string // text of the notice; "lost the daemon" if empty
+	lost   string // text of the notice; by default "lost the daemon"
 
-	since time.Time // of the first failure in a row, or zero
+	since time.Time // time of the first consecutive failure, or zero
 }
 
 // NewPatience waits up to a minute. notice informs the user.
@@ -26,16 +26,16 @@ func NewPatience(notice func(format string, args ...any)) *Patience {
 	return &Patience{limit: time.Minute, pause: 200 * time.Millisecond, notice: notice}
 }
 
-// BeginPatience returns the patience for the first answer to a command that waits in any
-// case: the command may have begun during a restart of the daemon.
+// BeginPatience returns the patience for the first answer to a command that waits anyway:
+// the command may have begun during a restart of the daemon.
 func BeginPatience(notice func(format string, args ...any)) *Patience {
 	p := NewPatience(notice)
 	p.limit, p.lost = 5*time.Second, "no daemon answers"
 	return p
 }
 
-// Retry waits and returns nil if the request that failed with err should be tried again,
-// else the error to return.
+// Retry waits and returns nil if the request that failed with err should be repeated,
+// otherwise the error to return.
 func (p *Patience) Retry(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -81,7 +81,8 @@ func (p *Patience) Do(ctx context.Context, fn func() error) error {
 	}
 }
 
-// Away reports whether an error means that no daemon answers, or none that is ready yet.
+// Away reports whether an error means that no daemon answers, or that the daemon is not
+// ready yet.
 func Away(err error) bool {
 	var none *api.NoDaemonError
 	var status *api.StatusError

@@ -6,16 +6,17 @@ import (
 	"syscall"
 )
 
-// StopSignals receives the signals that stop an attached task. A hang-up is not one of
-// them: a task outlives the terminal from which it was submitted.
+// StopSignals receives the signals that stop an attached task. SIGHUP is not one of them,
+// because a task outlives the terminal from which it was submitted.
 func StopSignals() (chan os.Signal, func()) { return notified(os.Interrupt, syscall.SIGTERM) }
 
-// AttachedSignals are these and SIGQUIT (Ctrl-\), which leaves the task running.
+// AttachedSignals receives the same signals as StopSignals, and SIGQUIT (Ctrl-\), which
+// leaves the task running.
 func AttachedSignals() (chan os.Signal, func()) {
 	return notified(os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 }
 
-// Leaves reports whether a signal leaves what runs as it is.
+// Leaves reports whether a signal leaves the task running.
 func Leaves(s os.Signal) bool { return s == syscall.SIGQUIT }
 
 func notified(signals ...os.Signal) (chan os.Signal, func()) {

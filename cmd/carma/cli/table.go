@@ -13,8 +13,8 @@ import (
 type Column struct {
 	Title string
 	Right bool
-	// Least is the width to which the column may shrink when the table is too wide, or 0
-	// if it never shrinks.
+	// Least is the width to which the column may shrink if the table is too wide, or 0 if it
+	// never shrinks.
 	Least int
 	// Share is the weight of a shrinking column when the remaining width is divided.
 	Share int
@@ -34,7 +34,7 @@ func (t *Table) Add(cells ...string) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// Write prints the table. A width of 0 is no limit.
+// Write prints the table. A width of 0 means no limit.
 func (t *Table) Write(w io.Writer, width int) error {
 	widths := t.widths(width)
 	var b strings.Builder
@@ -66,8 +66,8 @@ func (t *Table) Write(w io.Writer, width int) error {
 	return err
 }
 
-// widths gives every column its needed width. While the sum is too large, it takes from
-// the shrinking column that has most for its share.
+// widths returns the width of every column. While the sum is too large, it shrinks the
+// column that has the most width for its share.
 func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.Columns))
 	sum := 2 * (len(t.Columns) - 1)
@@ -96,7 +96,7 @@ func (t *Table) widths(limit int) []int {
 	return widths
 }
 
-// Natural returns the width of the table when nothing is cut.
+// Natural returns the width of the table if nothing is cut.
 func (t *Table) Natural() int {
 	sum := 2 * (len(t.Columns) - 1)
 	for _, w := range t.widths(0) {
@@ -105,8 +105,8 @@ func (t *Table) Natural() int {
 	return sum
 }
 
-// WidthOf returns the width of output: the terminal's width, else COLUMNS. Without either
-// it is 0, no limit: output for a program is not cut.
+// WidthOf returns the width of output: the terminal's width, otherwise COLUMNS. Without
+// either it returns 0, no limit, because output for a program is not cut.
 func WidthOf(w any) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -119,11 +119,10 @@ func WidthOf(w any) int {
 	return 0
 }
 
-// IsTerminal reports whether people look at the output as it comes, on a terminal that
-// can move its cursor.
+// IsTerminal reports whether the output is a terminal that can move its cursor.
 func IsTerminal(w any) bool { return OnTerminal(w) && os.Getenv("TERM") != "dumb" }
 
-// OnTerminal reports whether a stream is a terminal's, whatever it can do.
+// OnTerminal reports whether a stream is a terminal, with any capabilities.
 func OnTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

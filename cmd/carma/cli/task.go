@@ -37,7 +37,7 @@ func OnGPUs(gpus []api.GPURef) string {
 	return "GPUs " + Indexes(gpus)
 }
 
-// IdleText says that a running task is idle, and the consequences.
+// IdleText describes since when a running task is idle, and the consequences.
 func IdleText(i *api.Idle) string {
 	text := "it has done nothing since " + i.Since.Local().Format("15:04 on 2 January")
 	if i.Unused {
@@ -70,7 +70,7 @@ func LastAway(t *api.Task) time.Duration {
 	return 0
 }
 
-// Ending says how a task ended, without its name: "failed: exit code 1".
+// Ending describes the end of a task, without its name: "failed: exit code 1".
 func Ending(t *api.Task) string {
 	why := t.Reason
 	if why == "" && t.ExitCode != nil && *t.ExitCode != 0 {
@@ -82,7 +82,7 @@ func Ending(t *api.Task) string {
 	return t.Phase + ": " + why
 }
 
-// TaskCode returns the exit code of a command that exits like a finished task.
+// TaskCode returns the exit code of a command that exits with a finished task's code.
 func TaskCode(t *api.Task) int {
 	switch {
 	case t.Phase == string(model.Succeeded):
@@ -90,7 +90,7 @@ func TaskCode(t *api.Task) int {
 	case t.ExitCode != nil && *t.ExitCode > 0 && *t.ExitCode < 256:
 		return *t.ExitCode
 	case t.ExitCode == nil && t.Phase == string(model.Failed):
-		return ExitCarma // it never ran
+		return ExitCarma // the task never ran
 	}
 	return ExitFailed
 }

@@ -10,8 +10,8 @@ import (
 	"carma/internal/units"
 )
 
-// Printable replaces what could move the cursor or end the line: reasons and
-// messages come out of containers.
+// Printable replaces characters that could move the cursor or end the line, because
+// reasons and messages come from containers.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -21,7 +21,7 @@ func Printable(s string) string {
 	}, s)
 }
 
-// OneLine puts spaces for line breaks.
+// OneLine replaces line breaks by spaces.
 func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }

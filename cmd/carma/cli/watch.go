@@ -18,8 +18,8 @@ import (
 // leastWatch is the shortest interval between two tables.
 const leastWatch = 200 * time.Millisecond
 
-// WatchFlag adds --watch to a command that prints a table. It is zero to print the table
-// once.
+// WatchFlag adds --watch to a command that prints a table. The result is zero if the
+// table is printed once.
 func WatchFlag(cmd *cobra.Command) *time.Duration {
 	every := new(time.Duration)
 	f := cmd.Flags().VarPF(&Parsed[time.Duration]{To: every, Kind: "time", Parse: func(s string) (time.Duration, error) {
@@ -33,10 +33,10 @@ func WatchFlag(cmd *cobra.Command) *time.Duration {
 	return every
 }
 
-// Watch calls draw every so often, until Ctrl-C, which is no error. On a terminal each
-// picture takes the place of the one before; draw gets an app that prints into it. In a
-// pipe one comes after the other, with an empty line between them. While no daemon
-// answers, it waits for the next one.
+// Watch calls draw at an interval until Ctrl-C, which is no error. On a terminal each
+// picture replaces the previous one; draw gets an app that prints into the picture. In a
+// pipe the pictures follow each other, separated by empty lines. While no daemon answers,
+// Watch waits for the next one.
 func (a *App) Watch(ctx context.Context, every time.Duration, draw func(context.Context, *App) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -87,7 +87,7 @@ func (a *App) Watch(ctx context.Context, every time.Duration, draw func(context.
 	}
 }
 
-// append prints a picture behind the ones before.
+// append prints a picture after the previous ones.
 func (a *App) append(first bool, picture []byte) error {
 	if !first {
 		picture = append([]byte("\n"), picture...)
@@ -96,15 +96,14 @@ func (a *App) append(first bool, picture []byte) error {
 	return err
 }
 
-// repaint puts a picture in the place of the one before, as many lines of it as the
-// terminal has.
+// repaint replaces the previous picture, with at most as many lines as the terminal has.
 func (a *App) repaint(first bool, picture string) error {
 	lines := strings.Split(strings.TrimRight(picture, "\n"), "\n")
 	width, height := 0, 0
 	if f, ok := a.Out.(*os.File); ok {
 		width, height, _ = term.GetSize(int(f.Fd()))
 	}
-	if room := height - 1; room > 1 && len(lines) > room { // one is left for the cursor
+	if room := height - 1; room > 1 && len(lines) > room { // one line is left for the cursor
 		lines = append(lines[:room-1], fmt.Sprintf("and %d more lines; the window is too low", len(lines)-room+1))
 	}
 	var b strings.Builder
@@ -122,7 +121,7 @@ func (a *App) repaint(first bool, picture string) error {
 	return err
 }
 
-// NoWatch refuses --watch beside a flag that it does not go with.
+// NoWatch refuses --watch together with a flag that excludes it.
 func NoWatch(cmd *cobra.Command, others ...string) error {
 	for _, other := range others {
 		if cmd.Flags().Changed("watch") && cmd.Flags().Changed(other) {

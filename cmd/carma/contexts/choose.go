@@ -8,18 +8,18 @@ import (
 	"carma/configs"
 )
 
-// The environment's ways to choose a daemon, beside CARMA_SOCKET.
+// Environment variables that select a daemon, besides CARMA_SOCKET.
 const (
-	// HostVariable has an address, see [ParseHost].
+	// HostVariable contains an address, see [ParseHost].
 	HostVariable = "CARMA_HOST"
-	// CAVariable is the file with the authority of that address, if no context has it.
+	// CAVariable names the file with the CA of that address, if no context has it.
 	CAVariable = "CARMA_CA"
 )
 
-// Choose returns the daemon that a command is for, and what chose it: the flags, then
-// CARMA_HOST, then CARMA_SOCKET, then the current context, then the configuration.
-// A context named Local with a Host is a socket. name is the flag --context; config and
-// from are the configuration, with the flag --socket.
+// Choose returns the daemon for a command, and what selected it: the flags, then
+// CARMA_HOST, then CARMA_SOCKET, then the current context, then the configuration. A
+// context named Local with a Host is a socket. name is the flag --context; config and
+// from are the configuration, including the flag --socket.
 func Choose(name string, config configs.Config, from configs.Origins) (c Context, by string, err error) {
 	local := Context{Name: Local, Host: "unix://" + configs.ClientSocket(config, from)}
 	socket := from["socket"].Kind
@@ -53,7 +53,7 @@ func Choose(name string, config configs.Config, from configs.Origins) (c Context
 	return local, "the configuration", nil
 }
 
-// at is the context of an address, or one made of the environment.
+// at returns the context with an address, or a context made from the environment.
 func (l List) at(host string) (Context, error) {
 	_, address, err := ParseHost(host)
 	if err != nil {

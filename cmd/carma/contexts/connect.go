@@ -3,11 +3,11 @@ package contexts
 import "carma/runner/api"
 
 // OverTLS returns the client for the daemon of a context that is [Context.Remote], and
-// sends nothing yet. A program that can obtain a user's token sets it when it starts; it
-// is nil in others.
+// sends nothing yet. A program that can obtain a user's token sets it at its start; it is
+// nil in others.
 var OverTLS func(Context) (*api.Client, error)
 
-// Remote reports whether the context's daemon is asked over TLS.
+// Remote reports whether the context's daemon is reached over TLS.
 func (c Context) Remote() bool {
 	_, address, err := ParseHost(c.Host)
 	return err == nil && address != ""

@@ -17,35 +17,35 @@ import (
 	"carma/internal/suggest"
 )
 
-// Local is the name of the context that is always there: this machine's daemon.
+// Local is the name of the context that always exists: this machine's daemon.
 const Local = "local"
 
-// Context is a daemon of a cluster, and how its user comes to it. It has no secrets, but
-// names files that may have.
+// Context is a daemon of a cluster, and how its user reaches it. It contains no secrets,
+// but may name files that do.
 type Context struct {
 	Name string `yaml:"name" json:"name"`
 	// Host is https://host:port, or unix:///path.
 	Host string `yaml:"host" json:"host"`
-	// CA is the file with the certificates that may sign the daemon's, the system's if
-	// empty.
+	// CA is the file with the certificates that may sign the daemon's, or empty for the
+	// system's.
 	CA string `yaml:"ca,omitempty" json:"ca,omitempty"`
-	// Kubeconfig and KubeContext locate the user's token. If empty, it is found as by
-	// kubectl, or as by a pod of the cluster. TokenFile has it instead.
+	// Kubeconfig and KubeContext locate the user's token. If they are empty, it is found as
+	// kubectl finds it, or as in a pod of the cluster. TokenFile contains it instead.
 	Kubeconfig  string `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty"`
 	KubeContext string `yaml:"kube-context,omitempty" json:"kube_context,omitempty"`
 	TokenFile   string `yaml:"token-file,omitempty" json:"token_file,omitempty"`
-	// Namespace is the namespace of tasks that name none, the kubeconfig's if empty.
+	// Namespace is the namespace of tasks that name none, or empty for the kubeconfig's.
 	Namespace string `yaml:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // List is a user's file of contexts.
 type List struct {
-	// Current is the default context of commands, Local if empty.
+	// Current is the default context of commands, or empty for Local.
 	Current  string    `yaml:"current,omitempty"`
 	Contexts []Context `yaml:"contexts"`
 }
 
-// Path is the file with the user's contexts.
+// Path returns the file with the user's contexts.
 func Path() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -106,7 +106,7 @@ func (l List) Write() error {
 	return err
 }
 
-// Names are all contexts, Local first.
+// Names returns all contexts, Local first.
 func (l List) Names() []string {
 	names := []string{Local}
 	for _, c := range l.Contexts {
@@ -115,7 +115,7 @@ func (l List) Names() []string {
 	return names
 }
 
-// Find returns a context. The error names the nearest.
+// Find returns a context. The error contains the nearest name.
 func (l List) Find(name string) (Context, error) {
 	if name == Local {
 		return Context{Name: Local}, nil
@@ -127,10 +127,10 @@ func (l List) Find(name string) (Context, error) {
 	return l.Contexts[i], nil
 }
 
-// ErrHost: an address is of no known form.
+// ErrHost means that an address has no known form.
 var ErrHost = errors.New("write https://host:port, or unix:///path of a socket")
 
-// ParseHost takes an address apart: a socket's path, or the URL of a daemon.
+// ParseHost parses a host: a socket's path, or the URL of a daemon.
 func ParseHost(host string) (socket, address string, err error) {
 	u, err := url.Parse(host)
 	if err != nil {

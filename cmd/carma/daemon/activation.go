@@ -13,13 +13,13 @@ import (
 	"carma/runner"
 )
 
-// firstHandedOver is the number of the first open file that a service manager hands
-// over, see sd_listen_fds(3).
+// firstHandedOver is the number of the first open file that a service manager passes, see
+// sd_listen_fds(3).
 const firstHandedOver = 3
 
-// handedOver returns the socket that the service manager has opened for the daemon, among
-// the open files from number first on (carma.socket), or nil if there is none. Like
-// findManager it removes the variables that it has read from the environment.
+// handedOver returns the socket that the service manager has opened for the daemon
+// (carma.socket), or nil if there is none. The open files count from number first. Like
+// findManager, it removes the variables that it has read from the environment.
 func handedOver(first int) (net.Listener, error) {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
@@ -31,9 +31,9 @@ func handedOver(first int) (net.Listener, error) {
 	if count != "1" {
 		return nil, cli.Usagef("leave one ListenStream in carma.socket", "the service manager hands over %s sockets, and carma has one", count)
 	}
-	unix.CloseOnExec(first) // programs that the daemon starts must not have it
+	unix.CloseOnExec(first) // programs that the daemon starts must not inherit it
 	file := os.NewFile(uintptr(first), "socket of the service manager")
-	l, err := net.FileListener(file) // another number of the same socket
+	l, err := net.FileListener(file) // duplicates the descriptor of the socket
 	file.Close()
 	if err != nil {
 		return nil, fmt.Errorf("the socket that the service manager hands over: %w", err)
@@ -41,7 +41,7 @@ func handedOver(first int) (net.Listener, error) {
 	return l, nil
 }
 
-// listen returns the daemon's socket: the one handed over, if there is one, or a new one.
+// listen returns the daemon's socket: the given one, if any, or a new one.
 func listen(socket string, given net.Listener) (net.Listener, error) {
 	if given == nil {
 		return runner.Listen(socket)

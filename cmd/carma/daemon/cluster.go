@@ -17,13 +17,13 @@ import (
 	"carma/runner/gpu"
 )
 
-// inCluster: tasks are pods of a cluster.
+// inCluster reports whether tasks are pods of a cluster.
 func inCluster(config configs.Config) bool { return config.Driver == "kubernetes" }
 
-// forCluster turns off settings that may be on by default and that a cluster does not
-// have: actions on processes or GPUs of this machine. [checkCluster] refuses them where
-// somebody asks for them. A grant stays as large as its claim, which cannot be reduced
-// while a pod runs.
+// forCluster disables settings that are on by default and not available on a cluster:
+// actions on processes or GPUs of this machine. [checkCluster] refuses explicit requests
+// for them. A grant keeps the size of its claim, which cannot be reduced while a pod
+// runs.
 func forCluster(config configs.Config) configs.Config {
 	if !inCluster(config) {
 		return config
@@ -33,11 +33,11 @@ func forCluster(config configs.Config) configs.Config {
 	return config
 }
 
-// clusterDriver is the driver kubernetes.
+// clusterDriver is the part of the driver kubernetes used here.
 type clusterDriver interface {
 	GPUs(ctx context.Context) (gpu.Source, error)
-	// Hold waits until the daemon who is the only one of its namespace, and calls waits while
-	// another one is there, and lost if another one has taken over.
+	// Hold waits until the daemon who is the only one of its namespace. It calls waits while
+	// there is another daemon, and lost if another one has taken over.
 	Hold(ctx context.Context, who string, waits, lost func(other string)) error
 	Release(ctx context.Context, who string) error
 }
@@ -64,18 +64,18 @@ func openCluster(ctx context.Context, config configs.Config, driver containers.D
 	return source, nil
 }
 
-// lostLease ends a daemon: another one has the Lease.
+// lostLease ends a daemon because another one has the Lease.
 type lostLease struct{ other string }
 
 func (l *lostLease) Error() string {
 	return "another daemon, " + l.other + ", has taken the Lease: this one ends; tasks go on"
 }
 
-// releaseLimit bounds giving back the Lease at the end.
+// releaseLimit is the longest time for releasing the Lease at the end.
 const releaseLimit = 5 * time.Second
 
-// holdLease waits until this daemon is the only one of its namespace. release gives the
-// Lease back.
+// holdLease waits until this daemon is the only one of its namespace. release releases
+// the Lease.
 func holdLease(ctx context.Context, config configs.Config, driver containers.Driver, lost context.CancelCauseFunc, log zerolog.Logger) (release func() error, err error) {
 	d, ok := driver.(clusterDriver)
 	if !ok {
@@ -89,7 +89,7 @@ func holdLease(ctx context.Context, config configs.Config, driver containers.Dri
 	if err != nil {
 		return nil, err
 	}
-	who := host + ":" + dir // the journal's lock lets one daemon have this name
+	who := host + ":" + dir // the journal's lock allows only one daemon with this name
 	err = d.Hold(ctx, who, func(other string) {
 		log.Warn().Str("daemon", other).Msg("another daemon works in this namespace; this one waits for its Lease")
 	}, func(other string) { lost(&lostLease{other}) })

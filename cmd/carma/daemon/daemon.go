@@ -1,6 +1,6 @@
-// Package daemon is carma daemon: it opens the journal, engine, GPUs and estimator of the
-// configuration, passes them to the runner, and reads the configuration again on SIGHUP.
-// Nothing of the lab is below it (test/imports_test.go).
+// Package daemon contains the command carma daemon: it opens the journal, engine, GPUs
+// and estimator of the configuration, passes them to the runner, and reads the
+// configuration again on SIGHUP. It imports nothing of the lab (test/imports_test.go).
 package daemon
 
 import (
@@ -19,8 +19,8 @@ import (
 	"carma/mapper/model"
 )
 
-// Command is carma daemon. It logs to stderr and runs until SIGINT or SIGTERM; its tasks
-// continue.
+// Command returns the command carma daemon. It logs to stderr and runs until SIGINT or
+// SIGTERM; its tasks continue.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "daemon [flags]",
@@ -81,7 +81,7 @@ from.`,
 		}
 		ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer release()
-		defer context.AfterFunc(ctx, release)() // a second Ctrl-C ends it at once
+		defer context.AfterFunc(ctx, release)() // a second Ctrl-C ends the process at once
 		hup := make(chan os.Signal, 1)
 		signal.Notify(hup, syscall.SIGHUP)
 		defer signal.Stop(hup)
@@ -91,7 +91,7 @@ from.`,
 	return cmd
 }
 
-// load reads the configuration as a daemon that starts does.
+// load reads the configuration like a daemon at its start.
 func load(flags *pflag.FlagSet) (configs.Config, error) {
 	config, from, err := configs.Load(flags)
 	if err != nil {
@@ -100,7 +100,7 @@ func load(flags *pflag.FlagSet) (configs.Config, error) {
 	return config, checkCluster(config, from)
 }
 
-// sources completes --gpus of the daemon.
+// sources completes the daemon's --gpus.
 func sources(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 	list := []string{"auto", "nvml", "cluster"}
 	for _, name := range servers.Names() {

@@ -14,9 +14,9 @@ import (
 	"carma/runner/gpu"
 )
 
-// chooseEnvironment gives a daemon that has none configured the machine's own
-// environment, if it was calibrated, else the environment for its real GPUs. It also
-// completes the options that depend on it.
+// chooseEnvironment selects the environment of a daemon that has none configured: the
+// machine's own if it was calibrated, otherwise the environment for its real GPUs. It
+// also sets the options that depend on it.
 func chooseEnvironment(ctx context.Context, p *booking.Predictor, configured string, source gpu.Source, opt *runner.Options, log zerolog.Logger) error {
 	devices, err := source.GPUs(ctx)
 	if err != nil {
@@ -45,8 +45,8 @@ func chooseEnvironment(ctx context.Context, p *booking.Predictor, configured str
 	return nil
 }
 
-// calibrating keeps the machine's own environment in the data folder, and has estimates
-// made for it at once, unless another one is configured.
+// calibrating returns a function that stores the machine's own environment in the data
+// folder, and uses it for estimates at once, unless another environment is configured.
 func calibrating(p *booking.Predictor, configured, folder string, models []string) runner.Calibrating {
 	return func(lines []string, capacity units.Bytes, at time.Time) (now, before api.Environment, err error) {
 		m, err := environments.ReadMeasured(lines)

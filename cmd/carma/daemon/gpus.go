@@ -22,7 +22,7 @@ import (
 	"carma/runner/gpu/simgpu"
 )
 
-// openGPUs opens the source of GPUs and completes the options that depend on it.
+// openGPUs opens the source of GPUs and sets the options that depend on it.
 func openGPUs(ctx context.Context, config configs.Config, driver containers.Driver, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	if inCluster(config) || config.GPUs == "cluster" {
 		return openCluster(ctx, config, driver, opt)
@@ -30,8 +30,8 @@ func openGPUs(ctx context.Context, config configs.Config, driver containers.Driv
 	return openAt(ctx, "/", config, clock, opt, log)
 }
 
-// openAt is openGPUs with root as the folder in which it searches for files of a driver or a
-// GPU.
+// openAt is openGPUs with root as the folder in which it searches for files of a driver
+// or a GPU.
 func openAt(ctx context.Context, root string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
@@ -61,7 +61,7 @@ func openAt(ctx context.Context, root string, config configs.Config, clock *runn
 	return openReal(ctx, only, config, log)
 }
 
-// openReal opens the GPUs of this machine, or only these if only is not empty.
+// openReal opens the GPUs of this machine, or only the GPUs in only if that is not empty.
 func openReal(ctx context.Context, only []string, config configs.Config, log zerolog.Logger) (gpu.Source, error) {
 	source, err := cards.Open(ctx, cards.Options{Only: only, DCGMExporter: config.DCGMExporter, Every: config.SampleEvery, Log: log})
 	if err != nil {
@@ -73,8 +73,8 @@ func openReal(ctx context.Context, only []string, config configs.Config, log zer
 	return source, nil
 }
 
-// mayPretend refuses to simulate GPUs by default on a machine that has GPUs or their driver,
-// but cannot use them.
+// mayPretend refuses to simulate GPUs by default on a machine that has GPUs or their
+// driver but cannot use them.
 func mayPretend(none *cards.NoDriver, root string) error {
 	sign := gpu.NVIDIAHere(root)
 	if sign == "" {

@@ -11,7 +11,7 @@ import (
 	"carma/runner/limits"
 )
 
-// setLimits sets the daemon's options for limiting the GPU memory of tasks. The options of
+// setLimits sets the daemon's options that limit the GPU memory of tasks. The options of
 // MPS must be set before.
 func setLimits(config configs.Config, opt *runner.Options) error {
 	dir, err := filepath.Abs(filepath.Join(config.DataDir, "limits"))

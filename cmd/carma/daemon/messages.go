@@ -11,8 +11,8 @@ import (
 	"carma/runner/notify"
 )
 
-// messageRules reads the administrator's file about messages. A fault in it keeps no
-// daemon from starting: the log and the doctor report it, and tasks continue.
+// messageRules reads the administrator's file about messages. An error in it does not
+// keep a daemon from starting: the log and the doctor report it, and tasks continue.
 func messageRules(config configs.Config, log zerolog.Logger) notify.Rules {
 	path := config.Notify
 	switch path {

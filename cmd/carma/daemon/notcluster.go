@@ -7,11 +7,12 @@ import (
 	"carma/configs"
 )
 
-// claimStays says why no task of a cluster is suspended. TestFrozen of
+// claimStays is the reason why no task of a cluster is suspended. TestFrozen of
 // containers/kubernetes/test proves it.
 const claimStays = "on a cluster its claim keeps the GPU memory for as long as its pod is there, so nobody else could have it"
 
-// notOnCluster are settings that a user may request and that a cluster does not support.
+// notOnCluster lists settings that a user may request and that a cluster does not
+// support.
 var notOnCluster = []struct {
 	keys    []string
 	what    string // after "on a cluster"
@@ -39,7 +40,7 @@ var notOnCluster = []struct {
 	},
 }
 
-// harmless are values that request nothing, whatever the default is.
+// harmless lists values that request nothing, regardless of the default.
 var harmless = []string{"off", "false"}
 
 // checkCluster refuses a requested setting that a cluster does not support. A default value

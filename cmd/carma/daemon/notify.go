@@ -17,7 +17,7 @@ import (
 // speaks sd_notify(3). Without a service manager its methods do nothing.
 type manager struct {
 	socket string        // or empty if there is none
-	every  time.Duration // watchdog timeout, or 0 if there is none
+	every  time.Duration // watchdog timeout, or 0 without a watchdog
 	log    zerolog.Logger
 }
 
@@ -35,14 +35,14 @@ func findManager(log zerolog.Logger) *manager {
 	return m
 }
 
-// tell sends the manager assignments, each in a line of its own.
+// tell sends assignments to the manager, a line each.
 func (m *manager) tell(assignments ...string) {
 	if m.socket == "" {
 		return
 	}
 	name := m.socket
 	if path, ok := strings.CutPrefix(name, "@"); ok {
-		name = "\x00" + path // a socket without a file
+		name = "\x00" + path // an abstract socket
 	}
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err == nil {
@@ -54,9 +54,9 @@ func (m *manager) tell(assignments ...string) {
 	}
 }
 
-// watch reports to the service manager when the daemon is ready, then that it lives,
-// until ctx ends. turn asks the daemon's loop for a round and returns when the round has
-// ended. So a daemon whose loop is blocked sends no keep-alive, even if its process lives.
+// watch reports to the service manager that the daemon is ready, and then sends
+// keep-alives until ctx ends. turn requests a round of the daemon's loop and returns when
+// the round has ended. So a daemon whose loop is blocked sends no keep-alive.
 func (m *manager) watch(ctx context.Context, status string, turn func(context.Context) error) {
 	if m.socket == "" || turn(ctx) != nil {
 		return
@@ -65,7 +65,7 @@ func (m *manager) watch(ctx context.Context, status string, turn func(context.Co
 	if m.every == 0 {
 		return
 	}
-	const signs = 4 // in the time that the manager waits
+	const signs = 4 // keep-alives within the watchdog timeout
 	tick := time.NewTicker(m.every / signs)
 	defer tick.Stop()
 	for turn(ctx) == nil {

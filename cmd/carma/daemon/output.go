@@ -12,11 +12,11 @@ import (
 	"carma/runner/tasklog"
 )
 
-// outputKey is the journal's key for the folders that output has been in.
+// outputKey is the journal's key for the folders in which output was stored.
 const outputKey = "output-folders"
 
-// openOutput opens the store of the tasks' output. The journal remembers the
-// folders in which there may be some, so that another output-dir hides nothing.
+// openOutput opens the store of the tasks' output. The journal records the folders that
+// may contain some, so that a change of output-dir hides nothing.
 func openOutput(config configs.Config, j *journal.Journal) (*tasklog.Store, error) {
 	dir := config.OutputDir
 	inData := filepath.Join(config.DataDir, "logs")
@@ -44,7 +44,7 @@ func openOutput(config configs.Config, j *journal.Journal) (*tasklog.Store, erro
 		if err == nil {
 			err = j.SetMeta(outputKey, b)
 		}
-		if err != nil && !errors.Is(err, journal.ErrFull) { // the next start notes it
+		if err != nil && !errors.Is(err, journal.ErrFull) { // the next start records it
 			return nil, err
 		}
 	}

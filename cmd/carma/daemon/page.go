@@ -9,8 +9,8 @@ import (
 	"carma/runner"
 )
 
-// openPage opens the listener of the page. Tasks run without it too, so an error is
-// logged, and shown to users who ask for the page.
+// openPage opens the listener of the page. Tasks run without the page too, so an error is
+// logged, and shown to users who request the page.
 func openPage(config configs.Config, log zerolog.Logger) (page runner.Page) {
 	if config.Web == "off" {
 		return page

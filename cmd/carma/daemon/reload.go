@@ -13,16 +13,17 @@ import (
 	"carma/runner/notify"
 )
 
-// reloading reads the configuration again when it is asked to, by SIGHUP.
+// reloading reads the configuration again on SIGHUP.
 type reloading struct {
 	asked <-chan os.Signal
 	load  func() (configs.Config, error)
-	// The daemon informs the service manager of each reload. status is the text after it.
+	// The daemon informs the service manager of each reload. status is the status text
+	// afterwards.
 	service *manager
 	status  string
 }
 
-// changing is the part of a [runner.Runner] that can change while it runs.
+// changing is the part of a [runner.Runner] that can change at run time.
 type changing interface {
 	SetMessageRules(rules notify.Rules)
 	Reconfigure(ctx context.Context, options model.Options, live runner.Live) error
@@ -56,7 +57,7 @@ func (l reloading) again(ctx context.Context, r changing, config configs.Config,
 		return config, err
 	}
 	next = like(config, next)
-	r.SetMessageRules(messageRules(next, log)) // its file may have changed
+	r.SetMessageRules(messageRules(next, log)) // the contents of its file may have changed
 	live, restart := configs.Changes(config, next)
 	for _, key := range restart {
 		log.Warn().Str("key", key).Msg("needs a restart: " + key)
@@ -74,8 +75,8 @@ func (l reloading) again(ctx context.Context, r changing, config configs.Config,
 	return taken, nil
 }
 
-// like adapts a reloaded configuration to the driver that the daemon runs with. Another
-// driver needs a restart, and changes no other setting until then.
+// like adapts a reloaded configuration to the daemon's driver. A change of the driver
+// needs a restart, and changes no other setting until then.
 func like(running, next configs.Config) configs.Config {
 	named := next.Driver
 	next.Driver = running.Driver

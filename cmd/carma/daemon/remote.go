@@ -33,7 +33,7 @@ func openRemote(config configs.Config, r *runner.Runner, log zerolog.Logger) err
 	return nil
 }
 
-// certificate returns the administrator's certificate, or one that the daemon makes.
+// certificate returns the administrator's certificate, or one made by the daemon.
 func certificate(config configs.Config, log zerolog.Logger) (certs.Get, error) {
 	if config.ListenCertificate != "" {
 		return certs.Files(config.ListenCertificate, config.ListenKey, func(err error) {

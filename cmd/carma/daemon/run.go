@@ -26,14 +26,13 @@ import (
 	"carma/runner/mounts"
 )
 
-// fewProcessors is the smallest GOMAXPROCS of the daemon.
+// fewProcessors is the least GOMAXPROCS of the daemon.
 const fewProcessors = 8
 
 // spareProcessors raises GOMAXPROCS on a small machine. The loop waits for the disk in
 // each round, and each time Go gives its processor to another goroutine. On two
-// processors that are busy with listings the loop then waits some 10 ms for its turn.
-// With more of Go's processors the kernel decides, and it favours a thread that has
-// slept.
+// processors that are busy with listings, the loop then waits some 10 ms. With more of
+// Go's processors the kernel schedules instead, and it prefers a thread that has slept.
 func spareProcessors() {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < fewProcessors {
 		runtime.GOMAXPROCS(fewProcessors)
@@ -161,7 +160,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	return err
 }
 
-// logUpgrade logs that an earlier carma does not read the journal any more.
+// logUpgrade logs that earlier versions of carma can no longer read the journal.
 func logUpgrade(u *journal.Upgrade, log zerolog.Logger) {
 	switch {
 	case u == nil:
@@ -172,7 +171,7 @@ func logUpgrade(u *journal.Upgrade, log zerolog.Logger) {
 	}
 }
 
-// openMetrics listens at the address of the page for Prometheus. It returns nil if there
+// openMetrics listens at the address of the Prometheus endpoint. It returns nil if there
 // is none.
 func openMetrics(config configs.Config) (net.Listener, error) {
 	if config.Metrics == "off" {
@@ -191,8 +190,9 @@ func closing(log zerolog.Logger, what string, close func() error) {
 	}
 }
 
-// outsideWitness is the file beside the socket that detects when the whole data folder is
-// replaced by an older copy. It is usually not on the data folder's disk.
+// outsideWitness returns the file next to the socket that shows whether the whole data
+// folder was replaced by an older copy. It is usually on another disk than the data
+// folder.
 func outsideWitness(config configs.Config) string {
 	of := sha256.Sum256([]byte(config.DataDir))
 	return filepath.Join(filepath.Dir(config.Socket), "journal-"+hex.EncodeToString(of[:6]))

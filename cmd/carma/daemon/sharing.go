@@ -9,8 +9,8 @@ import (
 	"carma/runner/mps"
 )
 
-// setMPS sets the daemon's options for sharing GPUs between tasks. Simulated GPUs decide
-// this themselves, unless the configuration requests MPS. The GPUs must be set before.
+// setMPS sets the daemon's options for MPS. Simulated GPUs decide this themselves, unless
+// the configuration requests MPS. The GPUs must be set before.
 func setMPS(config configs.Config, opt *runner.Options, log zerolog.Logger) {
 	auto := config.MPS == "auto"
 	if config.MPS == "off" || auto && opt.Attach == containers.AttachSimulated {
@@ -23,7 +23,7 @@ func setMPS(config configs.Config, opt *runner.Options, log zerolog.Logger) {
 		log.Info().Str("reason", opt.NoMPS).Msg("tasks on one GPU take turns: there is no MPS")
 		return
 	case err != nil:
-		control = config.MPSControl // doctor and the first task report that it is missing
+		control = config.MPSControl // doctor and the first task report that the program is missing
 	}
 	opt.MPS = &runner.MPS{
 		Groups: &mps.Groups{Dir: config.MPSDir, Binary: control, Shared: config.MPS == "shared"}, Auto: auto,

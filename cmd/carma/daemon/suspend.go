@@ -14,12 +14,12 @@ import (
 	"carma/runner/suspend/leave"
 )
 
-// simulatedDriver is the driver version of a simulated server, which decides what it
-// supports.
+// simulatedDriver is the driver version of a simulated server, which determines its
+// features.
 const simulatedDriver = "580"
 
-// setSuspending completes the daemon's options with the way in which tasks are suspended.
-// end must be called when the daemon ends. The GPUs must be set before.
+// setSuspending sets the daemon's options for suspending tasks. end must be called when
+// the daemon ends. The GPUs must be set before.
 func setSuspending(config configs.Config, source gpu.Source, opt *runner.Options, log zerolog.Logger) (end func() error) {
 	if inCluster(config) {
 		opt.NoSuspending = claimStays

@@ -16,7 +16,7 @@ import (
 	"carma/containers"
 )
 
-// dockerHub is the key under which docker keeps the credential for docker.io.
+// dockerHub is the key under which docker stores the credential for docker.io.
 const dockerHub = "https://index.docker.io/v1/"
 
 func load() (*configfile.ConfigFile, error) {
@@ -36,8 +36,8 @@ func load() (*configfile.ConfigFile, error) {
 }
 
 // Credentials returns the user's credentials for the registries of images, by registry.
-// An image whose registry the user is not logged in to has none. If a credential cannot be
-// read, the others are returned with the error.
+// An image has none if the user is not logged in to its registry. If a credential cannot
+// be read, Credentials returns the others and the error.
 func Credentials(images []string) (map[string]containers.Credential, error) {
 	c, err := load()
 	if err != nil {
@@ -48,7 +48,7 @@ func Credentials(images []string) (map[string]containers.Credential, error) {
 	for _, image := range images {
 		registry, err := containers.RegistryOf(image)
 		if err != nil || asked[registry] {
-			continue // the daemon says what is wrong with the image's name
+			continue // the daemon reports the error in the image's name
 		}
 		asked[registry] = true
 		key := registry
@@ -67,9 +67,9 @@ func Credentials(images []string) (map[string]containers.Credential, error) {
 	return by, nil
 }
 
-// WithProxies returns an environment with the proxies of docker's configuration, as docker
-// run and docker compose give them to containers. A variable of env stays as it is. On an
-// error env is returned.
+// WithProxies returns an environment with the proxies of docker's configuration, as
+// docker run and docker compose set them in containers. It does not change variables in
+// env. On an error it returns env.
 func WithProxies(env []string) ([]string, error) {
 	c, err := load()
 	if err != nil {
@@ -85,7 +85,7 @@ func WithProxies(env []string) ([]string, error) {
 	return out, nil
 }
 
-// sets reports whether an environment has a variable, or asks for it by its name.
+// sets reports whether an environment sets a variable, or passes it on by name.
 func sets(env []string, name string) bool {
 	return slices.ContainsFunc(env, func(e string) bool { return e == name || len(e) > len(name) && e[:len(name)+1] == name+"=" })
 }

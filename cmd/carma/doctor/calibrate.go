@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// calibrate has the daemon make the machine's own environment, and prints it beside the
-// one before.
+// calibrate makes the daemon measure the machine's own environment, and prints it beside
+// the previous one.
 func calibrate(ctx context.Context, a *cli.App, client *api.Client, image, prove string, asJSON bool) error {
 	switch {
 	case image == "":

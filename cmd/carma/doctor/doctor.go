@@ -1,5 +1,5 @@
-// Package doctor is carma doctor: the daemon's checks, or without a daemon the checks
-// that this process can do.
+// Package doctor contains the command carma doctor: the daemon's checks, or without a
+// daemon the checks that this process can do.
 package doctor
 
 import (
@@ -141,8 +141,8 @@ func localChecks(ctx context.Context, config configs.Config, none *api.NoDaemonE
 	return checks
 }
 
-// journalCheck returns a failure if this program does not understand the journal,
-// or an empty check.
+// journalCheck returns a failure if this program cannot read the journal, or an empty
+// check.
 func journalCheck(dir string) api.Check {
 	j, err := journal.OpenReadOnly(dir)
 	if err == nil {
@@ -166,8 +166,8 @@ func socketCheck(none *api.NoDaemonError) api.Check {
 	return c
 }
 
-// environmentOf returns the environment that a daemon chooses by its GPUs, or empty for
-// the default.
+// environmentOf returns the environment that a daemon selects for its GPUs, or "" for the
+// default.
 func environmentOf(ctx context.Context, client *api.Client) string {
 	info, err := client.Info(ctx)
 	if err != nil || info.Simulated {
@@ -208,7 +208,7 @@ const leastFree = units.GiB
 
 func dataCheck(dir string) api.Check {
 	c := api.Check{Name: "data folder", Status: checkOK}
-	there := dir // the deepest part that exists
+	there := dir // the deepest existing folder
 	for {
 		if _, err := os.Stat(there); err == nil || there == filepath.Dir(there) {
 			break
@@ -237,7 +237,7 @@ func dataCheck(dir string) api.Check {
 	return c
 }
 
-// driverCheck looks for the NVIDIA driver below root, which is / in all but tests.
+// driverCheck looks for the NVIDIA driver below root, which is / except in tests.
 func driverCheck(root, source string) api.Check {
 	c := api.Check{Name: "GPUs", Status: checkOK}
 	line, err := os.ReadFile(filepath.Join(root, "/proc/driver/nvidia/version"))
@@ -261,7 +261,7 @@ func driverCheck(root, source string) api.Check {
 	return c
 }
 
-// engineAnswers is the longest time that an engine may take to answer.
+// engineAnswers is the longest time to wait for an engine's answer.
 const engineAnswers = 3 * time.Second
 
 func engineCheck(ctx context.Context, config configs.Config) api.Check {

@@ -14,14 +14,13 @@ import (
 	"carma/runner/api"
 )
 
-// unit is the service that the package installs.
+// unit is the service installed by the package.
 const unit = "carma.service"
 
-// commandAnswers is the longest time that a program of the system may take to answer.
+// commandAnswers is the longest time to wait for a program of the system.
 const commandAnswers = 5 * time.Second
 
-// asking runs a program of the system. It returns the output, or nothing if the program
-// fails.
+// asking runs a program of the system. It returns the output, or "" if the program fails.
 type asking func(ctx context.Context, name string, args ...string) string
 
 func ask(ctx context.Context, name string, args ...string) string {
@@ -49,7 +48,7 @@ func service(ctx context.Context, ask asking) map[string]string {
 	return said
 }
 
-// serviceCheck says whether the unit runs, and will after a restart of the machine.
+// serviceCheck checks that the unit runs, and starts at boot.
 func serviceCheck(said map[string]string) api.Check {
 	c := api.Check{Name: "service", Status: checkOK, Detail: unit + " runs, and starts with the machine"}
 	enabled := said["UnitFileState"] == "enabled"
@@ -73,8 +72,8 @@ func serviceCheck(said map[string]string) api.Check {
 	return c
 }
 
-// adminsCheck says who else than root may see and stop the tasks of others. groups are
-// this process's groups.
+// adminsCheck names the users other than root who may see and stop the tasks of others.
+// groups contains this process's groups.
 func adminsCheck(ctx context.Context, ask asking, group string, root bool, groups []int) api.Check {
 	c := api.Check{Name: "admins", Status: checkOK}
 	add := fmt.Sprintf("sudo usermod -aG %s NAME; NAME logs in again", group)
@@ -110,8 +109,8 @@ func versionCheck(mine, daemons string) (api.Check, bool) {
 	}, true
 }
 
-// systemChecks are about carma as a service of the whole machine; installed has systemd's
-// properties of it.
+// systemChecks checks carma as a system service; installed contains systemd's properties
+// of it.
 func systemChecks(ctx context.Context, a *cli.App, client *api.Client, group string, installed map[string]string) []api.Check {
 	var out []api.Check
 	if installed != nil {

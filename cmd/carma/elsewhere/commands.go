@@ -6,7 +6,7 @@ const (
 )
 
 var commands = []Word{
-	// Everybody's.
+	// Common names.
 	{Name: "list", Write: "carma ps"}, {Name: "ls", Write: "carma ps"}, {Name: "status", Write: "carma ps"}, {Name: "queue", Write: "carma ps"}, {Name: "jobs", Write: "carma ps"},
 	{Name: "cancel", Write: "carma stop 17"}, {Name: "delete", Write: "carma rm 12"}, {Name: "submit", Write: "carma run -d my-image:1"},
 	{Name: "nvidia-smi", Write: "carma gpus"}, {Name: "gpu", Write: "carma gpus"}, {Name: "nodes", Write: "carma gpus"}, {Name: "show", Write: "carma inspect 17"},

@@ -1,6 +1,6 @@
-// Package elsewhere knows the commands and flags of docker, Slurm, gflow, task-spooler
-// and pueue that carma has under another name, or has not. It only says what to write
-// instead: a word of theirs means too much there to be obeyed here.
+// Package elsewhere lists the commands and flags of docker, Slurm, gflow, task-spooler
+// and pueue that carma has under another name, or lacks. It only returns the replacement:
+// these words mean too much in the other programs to be executed here.
 package elsewhere
 
 import (
@@ -11,17 +11,17 @@ import (
 
 // Word is a command or a flag of another runner.
 type Word struct {
-	// Name is the command with its own commands behind it, "scontrol hold", or the
-	// flag without its dashes.
+	// Name is the command with its subcommand, "scontrol hold", or the flag without its
+	// dashes.
 	Name string
 	// Write is the replacement: a command line of carma, or a flag with its value. It is
-	// empty if carma has nothing like it.
+	// empty if carma has no equivalent.
 	Write string
-	// Say is a remark, or the reason why carma has nothing like it.
+	// Say is a remark, or the reason why carma has no equivalent.
 	Say string
 }
 
-// Hint says what to write instead of w.
+// Hint returns the replacement for w.
 func (w Word) Hint() string {
 	switch {
 	case w.Write == "":
@@ -35,12 +35,12 @@ func (w Word) Hint() string {
 // Commands returns all commands of other runners.
 func Commands() []Word { return commands }
 
-// Flags returns the flags of other runners that people give to a command of carma.
+// Flags returns the flags of other runners that users pass to a command of carma.
 func Flags(command string) []Word { return flags[command] }
 
-// Command finds a command line's command. The longest name counts: "scontrol hold 17" is
-// "scontrol hold" before "scontrol". Numbers of tasks behind it take the place of the
-// example's.
+// Command returns the entry for a command line. The longest name counts: "scontrol hold
+// 17" is "scontrol hold" before "scontrol". Task numbers after the command replace the
+// numbers in the example.
 func Command(args []string) (Word, bool) {
 	for n := min(len(args), 3); n > 0; n-- {
 		if w, is := named(commands, strings.Join(args[:n], " ")); is {
@@ -51,7 +51,7 @@ func Command(args []string) (Word, bool) {
 	return Word{}, false
 }
 
-// withTasks replaces the task in an example by others, if tasks is numbers alone.
+// withTasks replaces the task in an example by others, if tasks contains only numbers.
 func withTasks(write string, tasks []string) string {
 	for _, t := range tasks {
 		if _, err := strconv.ParseUint(t, 10, 32); err != nil {
@@ -66,7 +66,8 @@ func withTasks(write string, tasks []string) string {
 	return strings.Join(slices.Replace(words, i, i+1, tasks...), " ")
 }
 
-// Flag finds a flag, without its dashes, that somebody gave to a command of carma.
+// Flag returns the entry for a flag, without its dashes, that was passed to a command of
+// carma.
 func Flag(command, name string) (Word, bool) { return named(flags[command], name) }
 
 func named(all []Word, name string) (Word, bool) {

@@ -6,8 +6,8 @@ const (
 	noMail     = "carma notify --help says where messages go"
 )
 
-// flags has other programs' flags that people type by habit, by carma's command. Flags of
-// docker run are in configs/dockerflags.
+// flags lists flags of other programs that users type by habit, by carma's command. Flags
+// of docker run are in configs/dockerflags.
 var flags = map[string][]Word{
 	"run": {
 		// Slurm.

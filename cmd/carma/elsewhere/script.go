@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// asFlags are the flags of carma run for flags of sbatch and gbatch whose value has the
-// same meaning.
+// asFlags maps flags of sbatch and gbatch to flags of carma run whose value has the same
+// meaning.
 var asFlags = map[string]string{
 	"gpus": "--gpus", "G": "--gpus", "gpus-per-node": "--gpus", "gpus-per-task": "--gpus", "cpus-per-task": "--cpus", "c": "--cpus", "mem": "--host-mem", "time": "--time", "t": "--time",
 	"job-name": "--name", "J": "--name", "array": "--array", "a": "--array", "account": "--account", "A": "--account", "chdir": "--workdir", "D": "--workdir", "priority": "--priority", "conda-env": "--conda", "gpu-memory": "--mem",
 }
 
-// Directives reads the lines at the head of a batch script that are for Slurm or gflow.
-// mark is their prefix, #SBATCH or #GFLOW, or empty if there are none. flags are the
-// corresponding flags of carma run, as they would be written.
+// Directives reads the lines for Slurm or gflow at the head of a batch script. mark is
+// their prefix, #SBATCH or #GFLOW, or empty if there are none. flags are the
+// corresponding flags of carma run, as typed.
 func Directives(script io.Reader) (mark string, flags []string) {
 	lines := bufio.NewScanner(script)
 	for n := 0; n < 200 && lines.Scan(); n++ {
@@ -23,7 +23,7 @@ func Directives(script io.Reader) (mark string, flags []string) {
 		word, rest, _ := strings.Cut(line, " ")
 		if word != "#SBATCH" && word != "#GFLOW" {
 			if line != "" && line[0] != '#' {
-				break // as sbatch: behind the first command there are none
+				break // like sbatch, stop at the first command
 			}
 			continue
 		}
@@ -36,7 +36,7 @@ func Directives(script io.Reader) (mark string, flags []string) {
 	return mark, flags
 }
 
-// directive returns the flag of carma run for one of sbatch, or empty if none has the
+// directive returns the flag of carma run for a flag of sbatch, or "" if none has the
 // same meaning.
 func directive(words []string) string {
 	if len(words) == 0 {
@@ -61,11 +61,11 @@ func directive(words []string) string {
 		name = "gpus"
 	case "gpus", "G", "gpus-per-node", "gpus-per-task": // 2, a100:2
 		value = value[strings.LastIndex(value, ":")+1:]
-	case "time", "t": // a number alone is minutes there
+	case "time", "t": // a number without unit is minutes there
 		if value != "" && strings.Trim(value, "0123456789") == "" {
 			value += "m"
 		}
-	case "mem": // a number alone is megabytes there
+	case "mem": // a number without unit is megabytes there
 		if value != "" && strings.Trim(value, "0123456789") == "" {
 			value += "M"
 		}

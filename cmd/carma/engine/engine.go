@@ -1,5 +1,5 @@
-// Package engine opens the container engine that the configuration names, for the
-// daemon and for the commands that talk to an engine themselves.
+// Package engine opens the configured container engine, for the daemon and for commands
+// that talk to an engine directly.
 package engine
 
 import (
@@ -16,7 +16,7 @@ import (
 // Open returns the configured container engine. It does not connect.
 func Open(config configs.Config) (containers.Driver, error) {
 	engine, ok := engines.Named(config.Driver)
-	if !ok { // the configuration has been checked: another program has it
+	if !ok { // the configuration is valid, so another program supports it
 		return nil, cli.ErrNoKubernetes
 	}
 	d, err := engine.Open(engines.Settings{
@@ -30,8 +30,8 @@ func Open(config configs.Config) (containers.Driver, error) {
 	return d, err
 }
 
-// InitProgram returns the path of carma-init next to this program, or empty if it is not
-// there.
+// InitProgram returns the path of carma-init next to this program, or "" if it does not
+// exist.
 func InitProgram() string {
 	self, err := os.Executable()
 	if err != nil {

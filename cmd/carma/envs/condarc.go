@@ -12,8 +12,8 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// settingsFiles are the files in which conda and mamba look for settings, the one
-// that counts most first.
+// settingsFiles returns the files in which conda and mamba look for settings, highest
+// precedence first.
 func (p place) settingsFiles() (list []string) {
 	below := func(dir string) {
 		if dir == "" {
@@ -45,7 +45,7 @@ func (p place) settingsFiles() (list []string) {
 
 // configured returns the folders with environments that the user or the administrator has
 // set, in conda's order: folders from the variables, then folders from each file. A file
-// that is not YAML is an error, as it is for conda.
+// that is not YAML is an error, as in conda.
 func (p place) configured() (dirs []string, err error) {
 	add := func(dir string) {
 		if dir = p.expand(dir); filepath.IsAbs(dir) && !slices.Contains(dirs, dir) {
@@ -60,11 +60,11 @@ func (p place) configured() (dirs []string, err error) {
 	for _, file := range p.settingsFiles() {
 		b, err := os.ReadFile(file)
 		if err != nil {
-			continue // most are not there
+			continue // most do not exist
 		}
 		var settings struct {
 			Dirs words `yaml:"envs_dirs"`
-			Path words `yaml:"envs_path"` // its older name
+			Path words `yaml:"envs_path"` // older name
 		}
 		if err := yaml.Unmarshal(b, &settings); err != nil {
 			text, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
@@ -77,7 +77,7 @@ func (p place) configured() (dirs []string, err error) {
 	return dirs, nil
 }
 
-// expand makes a folder of the settings a full path, or returns empty if there is none.
+// expand makes a folder in the settings a full path, or returns "" if there is none.
 func (p place) expand(dir string) string {
 	dir = os.Expand(strings.TrimSpace(dir), p.env)
 	if below, ofHome := strings.CutPrefix(dir, "~"); ofHome && p.home != "" && (below == "" || below[0] == '/') {
@@ -92,7 +92,7 @@ func (p place) expand(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// words is a list of words, or one.
+// words is a list of words, or a single word.
 type words []string
 
 // UnmarshalYAML implements yaml.Unmarshaler.

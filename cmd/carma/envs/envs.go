@@ -1,4 +1,4 @@
-// Package envs finds the Python environments of the user who submits a task: only this
+// Package envs finds the Python environments of the user who submits a task. Only this
 // process can resolve a name or a relative path, not the daemon.
 package envs
 
@@ -14,9 +14,9 @@ import (
 	"carma/runner/api"
 )
 
-// Settle makes the environment of a task without an image a full path, and gives
-// it a working folder: the one that it is started from. Relative paths begin at
-// folder. Other tasks stay as they are.
+// Settle makes the environment of a task without an image a full path, and sets its
+// working folder to the current one. Relative paths start at folder. Settle does not
+// change other tasks.
 func Settle(s *api.Submit, folder string) (err error) {
 	if !s.Bare() {
 		return nil
@@ -46,7 +46,7 @@ func Settle(s *api.Submit, folder string) (err error) {
 	return nil
 }
 
-// Named finds a conda environment by the word of -e, which may have meant a
+// Named finds a conda environment by the value of -e, which may have been meant as a
 // variable.
 func Named(word string) (prefix string, err error) {
 	folder, err := filepath.Abs(".")
@@ -60,11 +60,11 @@ func Named(word string) (prefix string, err error) {
 	return prefix, err
 }
 
-// place says where to look for environments.
+// place contains the places to search for environments.
 type place struct {
-	folder string // at which relative paths begin
+	folder string // base of relative paths
 	home   string
-	system string // the root of the machine's own settings
+	system string // root of the machine's settings
 	env    func(string) string
 }
 
@@ -90,8 +90,8 @@ func (p place) inUse() (list []string) {
 	return list
 }
 
-// roots are the folders that conda, mamba and micromamba are installed in. Folders in use
-// come first. Each has environments in its folder envs.
+// roots returns the folders in which conda, mamba and micromamba are installed. Folders
+// in use come first. Each contains environments in its folder envs.
 func (p place) roots() (list []string) {
 	list = p.inUse()
 	add := func(dir string) {
@@ -110,7 +110,7 @@ func (p place) roots() (list []string) {
 	return list
 }
 
-// rootOf returns the root that an environment belongs to.
+// rootOf returns the installation root of an environment.
 func rootOf(prefix string) string {
 	if envs := filepath.Dir(filepath.Clean(prefix)); filepath.Base(envs) == "envs" {
 		return filepath.Dir(envs)
@@ -118,8 +118,8 @@ func rootOf(prefix string) string {
 	return prefix
 }
 
-// known are the environments by name, their names in the order of the search, and
-// the folders that were looked in. Of two of a name the first counts, as with conda.
+// known returns the environments by name, their names in search order, and the searched
+// folders. Of two with the same name the first counts, as in conda.
 func (p place) known() (prefixes map[string]string, names, looked []string, err error) {
 	prefixes = map[string]string{}
 	dirs, err := p.configured()
@@ -132,7 +132,7 @@ func (p place) known() (prefixes map[string]string, names, looked []string, err 
 		}
 	}
 	roots := p.roots()
-	listed, _ := os.ReadFile(filepath.Join(p.home, ".conda/environments.txt")) // all that conda has made for the user
+	listed, _ := os.ReadFile(filepath.Join(p.home, ".conda/environments.txt")) // all environments that conda has made for the user
 	lines := strings.Fields(string(listed))
 	for _, prefix := range lines {
 		if root := rootOf(prefix); filepath.IsAbs(root) && root != prefix && !slices.Contains(roots, root) {
@@ -169,8 +169,8 @@ func isConda(prefix string) bool {
 	return err == nil && info.IsDir()
 }
 
-// find returns the folder of an environment, which is named or is a path. asked is the
-// user's text.
+// find returns the folder of an environment, given by name or path. asked is the user's
+// text.
 func (p place) find(asked, name string) (string, error) {
 	if strings.ContainsRune(name, '/') || strings.HasPrefix(name, "~") || name == "." || name == ".." {
 		path := cli.ExpandHome(name)
@@ -199,7 +199,7 @@ func (p place) find(asked, name string) (string, error) {
 	return "", cli.Usagef(hint, "%s: no conda environment of that name%s", asked, p.in(looked))
 }
 
-// in says where environments were looked for, short enough for a line.
+// in lists the searched folders, short enough for a line.
 func (p place) in(looked []string) string {
 	const most = 4
 	if len(looked) == 0 {
@@ -227,7 +227,7 @@ func some(names []string) string {
 	return strings.Join(names[:most], ", ") + ", ..."
 }
 
-// variables returns the variables that conda env config vars has set for an environment.
+// variables returns the variables set for an environment by conda env config vars.
 func variables(prefix string) (env []string) {
 	b, err := os.ReadFile(filepath.Join(prefix, "conda-meta/state"))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package estimate is carma estimate and carma models: networks, and the memory
-// that their training takes.
+// Package estimate contains the commands carma estimate and carma models: networks, and
+// the memory that their training needs.
 package estimate
 
 import (
@@ -22,7 +22,7 @@ import (
 	"carma/estimator/rivals"
 )
 
-// options are the flags of estimate.
+// options contains the flags of estimate.
 type options struct {
 	probe       probeOptions
 	overrides   *models.Overrides
@@ -98,7 +98,7 @@ if known --input and --layers. The bound is then far wider.`,
 }
 
 func estimate(a *cli.App, cmd *cobra.Command, o options, args []string) error {
-	if o.evaluate == "--history" { // the flag before takes any word
+	if o.evaluate == "--history" { // the preceding flag takes any word
 		o.evaluate, o.history = "", true
 	}
 	if o.history {
@@ -154,7 +154,7 @@ func estimate(a *cli.App, cmd *cobra.Command, o options, args []string) error {
 	return printEstimates(a, estimates(c, &env, chosen, o.confidence, measuredPeak(args[0], c)), *o.json)
 }
 
-// scores answers --history.
+// scores carries out --history.
 func (o *options) scores(a *cli.App, cmd *cobra.Command, args []string) error {
 	switch {
 	case o.evaluate != "":

@@ -18,13 +18,13 @@ import (
 type evaluation struct {
 	File string `json:"file"`
 	Set  string `json:"set"`
-	// Trainings in the file that have a measured peak; truncated ones died of
-	// out-of-memory and are not scored, skipped ones have no measurement, no
-	// layers or no model that carma knows.
+	// Trainings counts the trainings in the file with a measured peak. Truncated ones ran
+	// out of memory and are not scored. Skipped ones have no measurement, no layers or no
+	// known model.
 	Trainings int `json:"trainings"`
 	Truncated int `json:"truncated"`
 	Skipped   int `json:"skipped"`
-	// Scores by the environment the trainings were measured in.
+	// Environments contains scores by the environment of the measurement.
 	Environments []evaluate.Scored  `json:"environments"`
 	Rows         []evaluate.Outcome `json:"rows,omitempty"`
 }

@@ -25,7 +25,7 @@ type eventsReport struct {
 	Allocated   int64  `json:"allocated_bytes"`
 	Reserved    int64  `json:"reserved_bytes"`
 	Total       int64  `json:"total_bytes"`
-	// Fits: it does not run out of memory in the environment.
+	// Fits is set if the training does not run out of memory in the environment.
 	Fits bool `json:"fits"`
 }
 
@@ -67,8 +67,8 @@ func estimateEvents(a *cli.App, o options, env *environments.Environment) error 
 	return nil
 }
 
-// optimizerTensors are the tensors of a parameter's size that an optimizer
-// keeps, and those it takes for a step (foreach).
+// optimizerTensors returns the number of tensors of a parameter's size that an optimizer
+// keeps, and the number that it allocates for a step (foreach).
 func optimizerTensors(o models.Optimizer) (states, copies int) {
 	switch o {
 	case models.SGD, models.NoOptimizer, models.Adafactor, models.PagedAdamW, models.PagedAdamW8:

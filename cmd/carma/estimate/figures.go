@@ -14,8 +14,8 @@ import (
 	"carma/runner/api"
 )
 
-// fewFigures are the flags for a model of which only a few figures are known,
-// the same as of carma run.
+// fewFigures contains the flags for a model with only a few known figures, the same as in
+// carma run.
 type fewFigures struct {
 	asked api.Submit
 	of    string // the file with the parameters, or empty if they were given
@@ -30,10 +30,10 @@ func (o *fewFigures) flags(cmd *cobra.Command) {
 
 func (o *fewFigures) any() bool { return o.first() != "" }
 
-// first returns the name of a figure's flag that was given, or empty.
+// first returns the name of a figure's flag that was given, or "".
 func (o *fewFigures) first() string { return o.asked.Figure() }
 
-// missing returns an error for a needed flag that was not given.
+// missing returns an error for a required flag that was not given.
 func (o *fewFigures) missing(batch int, batchFlag string) error {
 	for _, m := range []struct {
 		given         bool
@@ -46,7 +46,7 @@ func (o *fewFigures) missing(batch int, batchFlag string) error {
 	return nil
 }
 
-// estimateFew answers for a few figures.
+// estimateFew estimates from a few figures.
 func estimateFew(a *cli.App, cmd *cobra.Command, o options, env *environments.Environment, chosen []methods.Method) error {
 	with := o.overrides
 	ofLayers := []string{"probe", "output"}

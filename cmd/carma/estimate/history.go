@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// scoreHistory prints how well the daemon's estimates did for finished tasks.
+// scoreHistory prints the errors of the daemon's estimates for finished tasks.
 func scoreHistory(a *cli.App, cmd *cobra.Command, asJSON bool) error {
 	client, err := a.Client(cmd)
 	if err != nil {
@@ -44,7 +44,7 @@ func scoreHistory(a *cli.App, cmd *cobra.Command, asJSON bool) error {
 	return nil
 }
 
-// familyCells are the figures of a family, as corrected and as shipped.
+// familyCells returns the figures of a family, for corrected and for shipped estimates.
 func familyCells(f api.Score) []string {
 	percent := func(x float64) string {
 		if x == -1 {

@@ -54,14 +54,14 @@ func modelsListCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// overrideFlags adds the flags that change a configuration: the settings of trainings
-// by their short names, and the two that carma run has of its own.
+// overrideFlags adds the flags that change a configuration: the settings of trainings by
+// their short names, and the two that are separate in carma run.
 func overrideFlags(cmd *cobra.Command) *models.Overrides {
 	o := new(models.Overrides)
 	f := cmd.Flags()
 	cli.CountFlag(f, &o.Batch, 1, "batch", "samples of one step, on all GPUs together")
 	cli.CountFlag(f, &o.GPUs, 1, "gpus", "GPUs of the training")
-	runs := map[string]string{"batch-size": "batch"} // names of carma run
+	runs := map[string]string{"batch-size": "batch"} // names in carma run
 	for _, s := range models.Settings() {
 		name := cmp.Or(s.Short, s.Name)
 		runs[s.Name] = name
@@ -83,8 +83,8 @@ func overrideFlags(cmd *cobra.Command) *models.Overrides {
 	return o
 }
 
-// model returns what ref names: a model of the catalogue, a configuration
-// file or a config.json; "-" is the input.
+// model returns the model that ref names: a model of the catalogue, a configuration file
+// or a config.json; "-" is standard input.
 func model(a *cli.App, ref string, o models.Overrides) (*models.Config, error) {
 	var c *models.Config
 	var err error

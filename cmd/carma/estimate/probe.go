@@ -20,7 +20,7 @@ import (
 	"carma/runner/api"
 )
 
-// probeOptions are the flags of a probe.
+// probeOptions contains the flags of a probe.
 type probeOptions struct {
 	timeout       time.Duration
 	memory        int64
@@ -41,7 +41,7 @@ func (o *probeOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.entrypoint, "entrypoint", "", "replace the image's entrypoint by this `command`")
 }
 
-// request is the probe of an image and its arguments.
+// request returns the probe of an image and its arguments.
 func (o *probeOptions) request(args []string) (probe.Request, error) {
 	r := probe.Request{
 		Image: args[0], Command: args[1:], WorkDir: o.workDir, GPUs: o.gpus,
@@ -67,9 +67,9 @@ func (o *probeOptions) request(args []string) (probe.Request, error) {
 	return r, nil
 }
 
-// probeConfig finds a task's model configuration by running its first steps on
-// the CPU, on the engine of config. A *probe.FailedError says why it cannot be
-// found in this way; Ctrl-C ends the probe.
+// probeConfig finds a task's model configuration by running its first steps on the CPU,
+// on the engine of config. If the probe finds none, the error is a *probe.FailedError
+// with the reason. Ctrl-C ends the probe.
 func (o *probeOptions) probeConfig(ctx context.Context, config configs.Config, args []string) (*models.Config, error) {
 	request, err := o.request(args)
 	if err != nil {

@@ -39,11 +39,11 @@ type estimated struct {
 	Error     *float64       `json:"error,omitempty"`
 	Parts     []methods.Part `json:"parts,omitempty"`
 	Warnings  []string       `json:"warnings,omitempty"`
-	// Why there is no estimate.
+	// Why is the reason why there is no estimate.
 	Why string `json:"why,omitempty"`
 }
 
-// estimates asks every method.
+// estimates returns the estimates of every method.
 func estimates(c *models.Config, env *environments.Environment, chosen []methods.Method, confidence float64, measured int64) report {
 	r := reportOf(c.Name, c.Family, c.Train, env, confidence)
 	r.Measured = measured
@@ -55,7 +55,7 @@ func reportOf(name string, family models.Family, train models.Train, env *enviro
 	return report{Model: name, Family: family, Train: train, Environment: env.Name, Confidence: confidence, about: env.About}
 }
 
-// ask adds the methods' answers about s.
+// ask adds the methods' answers for s.
 func (r *report) ask(chosen []methods.Method, s methods.Subject) {
 	for _, m := range chosen {
 		start := time.Now()
@@ -175,7 +175,7 @@ func trainText(t models.Train) string {
 	return strings.Join(words, ", ")
 }
 
-// measuredPeak returns the measured peak of this very training, or 0 if none is known.
+// measuredPeak returns the measured peak of exactly this training, or 0 if unknown.
 func measuredPeak(ref string, c *models.Config) int64 {
 	peak, ok := booking.NewCatalogue().MeasuredPeak(ref, c.Train.Batch, max(c.Train.GPUs, 1))
 	if !ok || !named.Known(ref) {

@@ -14,7 +14,7 @@ import (
 )
 
 // weightsAlone returns the safetensors file that the arguments name, if there is no
-// network for it, or empty.
+// network for it, or "".
 func weightsAlone(o options, args []string) string {
 	if o.probing || len(args) != 1 {
 		return ""
@@ -22,8 +22,8 @@ func weightsAlone(o options, args []string) string {
 	return networks.WeightsAlone(args[0])
 }
 
-// estimateWeights answers for a file of weights: its parameters are counted, and the
-// rest is as for a model of which a few figures are known.
+// estimateWeights estimates from a file of weights: it counts the parameters and treats
+// them like a model with only a few known figures.
 func estimateWeights(a *cli.App, cmd *cobra.Command, o options, env *environments.Environment, chosen []methods.Method, path string) error {
 	if o.few.asked.Params > 0 {
 		return cli.Usagef("leave --params away", "%s says how many parameters there are", path)

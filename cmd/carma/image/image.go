@@ -1,4 +1,4 @@
-// Package image is carma image.
+// Package image contains the command carma image.
 package image
 
 import (
@@ -15,8 +15,8 @@ import (
 	"carma/internal/units"
 )
 
-// Command is carma image. It is for containerd, which has no command of its own
-// that every machine has. It talks to the engine, not to the daemon.
+// Command returns the command carma image. It is for containerd, whose own image command
+// is not on every machine. It talks to the engine, not to the daemon.
 func Command(a *cli.App) *cobra.Command {
 	cmd := cli.Parent(&cobra.Command{
 		Use:     "image COMMAND",
@@ -119,7 +119,7 @@ func listCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// withHint adds what to do about an engine that does not answer.
+// withHint adds a hint to an error about an engine that does not answer.
 func withHint(err error) error {
 	switch {
 	case errors.Is(err, containers.ErrUnavailable):
@@ -130,7 +130,7 @@ func withHint(err error) error {
 	return err
 }
 
-// shortDigest is an image's id as Docker shows it.
+// shortDigest returns an image's id as Docker shows it.
 func shortDigest(id string) string {
 	const prefix, show = len("sha256:"), 12
 	if len(id) > prefix+show {

@@ -59,7 +59,7 @@ Exits with 1 if a check fails.`,
 	return cmd
 }
 
-// Verify checks the journal in the folder that a flag has named.
+// Verify checks the journal in the folder named by a flag.
 func Verify(a *cli.App, dir, flag string, asJSON bool) error {
 	v, err := runner.Verify(dir, a.Version)
 	if errors.Is(err, fs.ErrNotExist) {

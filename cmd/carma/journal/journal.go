@@ -1,5 +1,5 @@
-// Package journal is carma journal and carma history: commands on the daemon's journal
-// that need no daemon.
+// Package journal contains the commands carma journal and carma history, which read the
+// daemon's journal without a daemon.
 package journal
 
 import (
@@ -158,7 +158,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// reported prints the steps that were done, also before an error.
+// reported prints the steps that were done, even before an error.
 func reported(a *cli.App, report []string, err error) error {
 	for _, line := range report {
 		a.Println(line)

@@ -1,7 +1,7 @@
-// Package mcp is carma mcp: a server of the Model Context Protocol on standard input
-// and output, so that coding agents can submit tasks, look at them and wait for them.
-// It is a client of the daemon's socket like any other command and has its user's
-// rights, no more.
+// Package mcp contains the command carma mcp: a server of the Model Context Protocol on
+// standard input and output, with which coding agents can submit, inspect and await
+// tasks. It is a client of the daemon's socket like any other command, with only its
+// user's rights.
 package mcp
 
 import (
@@ -64,7 +64,7 @@ func Server(client *api.Client, version string) *mcp.Server {
 	mcp.AddTool(s, reads("logs", "Read the last lines of a task's output"), t.logs)
 	mcp.AddTool(s, reads("gpus", "List the GPUs: memory reserved and used, activity, tasks, faults"), t.gpus)
 	no := false
-	mcp.AddTool(s, &mcp.Tool{ // it may pull the image
+	mcp.AddTool(s, &mcp.Tool{ // submitting may pull the image
 		Name: "estimate", Description: "Say what would become of a task without submitting it: its memory, the GPUs it would get, or why it would wait",
 		Annotations: &mcp.ToolAnnotations{Title: "Estimate a task", DestructiveHint: &no},
 	}, t.estimate)
@@ -80,12 +80,12 @@ func Server(client *api.Client, version string) *mcp.Server {
 	return s
 }
 
-// reads describes a tool that changes nothing.
+// reads returns a tool that changes nothing.
 func reads(name, what string) *mcp.Tool {
 	return &mcp.Tool{Name: name, Description: what, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
 }
 
-// tools are the actions of an agent. An agent gets an error as the tool's result.
+// tools contains the actions of an agent. An agent gets an error as the tool's result.
 type tools struct{ client *api.Client }
 
 type taskRef struct {
@@ -104,7 +104,7 @@ func (t tools) show(ctx context.Context, _ *mcp.CallToolRequest, in taskRef) (*m
 		return nil, nil, err
 	}
 	task, err := t.client.Task(ctx, in.Task)
-	for i, kv := range task.Submit.Env { // keys of services are there
+	for i, kv := range task.Submit.Env { // keys of services are in the environment
 		name, _, _ := strings.Cut(kv, "=")
 		task.Submit.Env[i] = name + "=***"
 	}

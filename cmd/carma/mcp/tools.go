@@ -69,7 +69,8 @@ type waitIn struct {
 	Seconds float64 `json:"seconds,omitempty" jsonschema:"at most so long, up to 600; without it 60"`
 }
 
-// mostWait is the longest time that one call waits, because clients give up on slow tools.
+// mostWait is the longest time in seconds that one call waits, because clients give up on
+// slow tools.
 const mostWait = 600
 
 func (t tools) wait(ctx context.Context, _ *mcp.CallToolRequest, in waitIn) (*mcp.CallToolResult, any, error) {
@@ -87,7 +88,7 @@ func (t tools) wait(ctx context.Context, _ *mcp.CallToolRequest, in waitIn) (*mc
 	var last api.Task
 	err := t.client.Watch(limited, in.Task, func(task api.Task) error { last = task; return nil })
 	if last.ID != 0 && limited.Err() != nil && ctx.Err() == nil {
-		err = nil // it has not ended; that is an answer
+		err = nil // a task that has not ended is a valid answer
 	}
 	return nil, map[string]any{"ended": last.Finished(), "task": brief(&last)}, err
 }
@@ -98,7 +99,7 @@ type logsIn struct {
 	Attempt int `json:"attempt,omitempty" jsonschema:"only this attempt; without it the last"`
 }
 
-// maxLine bounds one line of output in an answer, in bytes.
+// maxLine is the largest size of one line of output in an answer, in bytes.
 const maxLine = 2000
 
 func (t tools) logs(ctx context.Context, _ *mcp.CallToolRequest, in logsIn) (*mcp.CallToolResult, any, error) {
@@ -119,8 +120,8 @@ func (t tools) logs(ctx context.Context, _ *mcp.CallToolRequest, in logsIn) (*mc
 	return nil, map[string]any{"phase": task.Phase, "output": text.String()}, err
 }
 
-// submitIn is the part of a submission that agents need. The other flags of carma run
-// have options there.
+// submitIn is the part of a submission that agents need. options contains the other flags
+// of carma run.
 type submitIn struct {
 	Image    string            `json:"image,omitempty" jsonschema:"container image; leave it out with conda, venv or host"`
 	Command  []string          `json:"command,omitempty" jsonschema:"the program and its arguments, a list of words; no shell reads them"`

@@ -1,4 +1,5 @@
-// Package mps is carma mps: manual control of NVIDIA's Multi-Process Service.
+// Package mps contains the command carma mps: manual control of NVIDIA's Multi-Process
+// Service.
 package mps
 
 import (
@@ -150,7 +151,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// groupState is a group as status shows it.
+// groupState is a group as shown by status.
 type groupState struct {
 	Group   string       `json:"group"`
 	GPUs    []string     `json:"gpus"`
@@ -203,12 +204,12 @@ func configured(cmd *cobra.Command) (*mps.Groups, error) {
 	}
 	control, err := mps.Find(config.MPSControl)
 	if err != nil {
-		control = config.MPSControl // the first use says that it is missing
+		control = config.MPSControl // the first use reports that the program is missing
 	}
 	return &mps.Groups{Dir: config.MPSDir, Binary: control}, nil
 }
 
-// group is the one that the flags name.
+// group returns the group that the flags name.
 func (f *groupFlags) group(cmd *cobra.Command) (*mps.Groups, *mps.Group, error) {
 	groups, err := configured(cmd)
 	if err != nil {
@@ -247,7 +248,7 @@ func idsOf(name string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// uuids are the UUIDs of the GPUs named. Indexes are the carma daemon's.
+// uuids returns the UUIDs of the named GPUs. An index is the carma daemon's.
 func (f *groupFlags) uuids(cmd *cobra.Command) ([]string, error) {
 	isUUID := func(s string) bool { return strings.HasPrefix(s, "GPU-") || strings.HasPrefix(s, "MIG-") }
 	if len(f.gpus) > 0 && !slices.ContainsFunc(f.gpus, func(s string) bool { return !isUUID(s) }) {
@@ -257,7 +258,7 @@ func (f *groupFlags) uuids(cmd *cobra.Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// This machine's daemon, whatever other ones commands are for: the GPUs are here.
+	// This machine's daemon, regardless of the selected context, because the GPUs are here.
 	all, err := api.NewClient(configs.ClientSocket(config, from)).GPUs(cmd.Context())
 	if err != nil {
 		var none *api.NoDaemonError
@@ -280,7 +281,7 @@ func (f *groupFlags) uuids(cmd *cobra.Command) ([]string, error) {
 	return list, nil
 }
 
-// withHint makes what the caller may not do a matter of who calls.
+// withHint adds a hint about root to an error of missing permissions.
 func withHint(err error) error {
 	if errors.Is(err, mps.ErrNotInstalled) {
 		return cli.Usagef("mps-control: in the configuration names it", "%v", err)

@@ -1,5 +1,5 @@
-// Package notify is carma notify: the channels on which a user gets messages about
-// tasks.
+// Package notify contains the command carma notify: the channels on which a user gets
+// messages about tasks.
 package notify
 
 import (
@@ -34,7 +34,7 @@ else sees your channels.
 Events: started, finished, failed, stopped, recovered, idle, device, suspended, resumed.
 carma run --notify chooses others for one task. docs/monitoring.md has all keys.`
 
-// Command is carma notify with its commands.
+// Command returns the command carma notify with its subcommands.
 func Command(a *cli.App) *cobra.Command {
 	cmd := cli.Parent(&cobra.Command{
 		Use:     "notify [flags] | notify COMMAND",
@@ -67,7 +67,7 @@ func Command(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// hand gives the user's file to the daemon, and returns the resulting settings. known is
+// hand sends the user's file to the daemon, and returns the resulting settings. known is
 // false if there is no file.
 func hand(cmd *cobra.Command, a *cli.App, client *api.Client) (v api.Notify, known bool, err error) {
 	path := notifyfile.Path()
@@ -214,7 +214,7 @@ func channels(a *cli.App) cli.Completion {
 	}
 }
 
-// Wanted completes --notify: events, and behind a colon the user's channels.
+// Wanted completes --notify: events and, after a colon, the user's channels.
 func Wanted(a *cli.App) cli.Completion {
 	return func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		events, _, named := strings.Cut(start, ":")

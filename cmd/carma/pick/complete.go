@@ -14,15 +14,15 @@ import (
 	"carma/runner/api"
 )
 
-// Complete completes the names and numbers of tasks; all: the finished
-// ones too.
+// Complete completes the names and numbers of tasks. With all, finished tasks are
+// included.
 func Complete(all bool) cli.Completion {
 	return func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		config, from, err := configs.Load(cmd.Flags())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		// Somebody waits for the shell: no answer is better than a late one.
+		// The user waits for the shell: no answer is better than a late one.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		client, err := cli.Connect(cmd, config, from)

@@ -16,7 +16,7 @@ import (
 // the filters of all labels.
 type filter struct{ key, value string }
 
-// fitters are the keys of filters, in the order of help.
+// fitters lists the keys of filters, in the order of the help text.
 var fitters = []struct {
 	key  string
 	fits func(t *api.Task, value string) bool
@@ -42,7 +42,7 @@ var fitters = []struct {
 	{"exited", func(t *api.Task, v string) bool { return t.ExitCode != nil && strconv.Itoa(*t.ExitCode) == v }},
 }
 
-// onGPU reports whether a task has, or had last, a GPU with this index or UUID.
+// onGPU reports whether a task has, or last had, a GPU with this index or UUID.
 func onGPU(t *api.Task, v string) bool {
 	last := cli.LastAttempt(t)
 	return last != nil && (cli.Placed(t) || t.Finished()) && slices.ContainsFunc(last.GPUs, func(g api.GPURef) bool {
@@ -57,7 +57,7 @@ func filterKeys() (keys []string) {
 	return keys
 }
 
-// statuses are words for several phases: docker's and Slurm's, and plain ones.
+// statuses maps words to phases: docker's words, Slurm's, and plain ones.
 var statuses = map[string][]string{
 	"waiting":   {string(model.Estimating), string(model.Held), string(model.Queued), string(model.Recovering)},
 	"pending":   {string(model.Estimating), string(model.Held), string(model.Queued), string(model.Recovering)},
@@ -86,7 +86,7 @@ var allPhases = func() (names []string) {
 	return names
 }()
 
-// ofFinished reports whether a filter asks for finished tasks.
+// ofFinished reports whether a filter requests finished tasks.
 func (f filter) ofFinished() bool {
 	if f.key == "status" {
 		return slices.ContainsFunc(phases(f.value), func(p string) bool { return slices.Contains(finished, p) })
@@ -123,7 +123,7 @@ func (v *filterValue) Type() string   { return "key=value" }
 
 func (v *filterValue) Set(text string) error { return v.s.Filter(text) }
 
-// Filter adds a filter, as --filter does.
+// Filter adds a filter, like --filter.
 func (s *Selector) Filter(text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || value == "" {

@@ -13,8 +13,8 @@ const mostGPUs = 1024
 
 var gpuRange = lazyregexp.New(`^([0-9]{1,6})-([0-9]{1,6})$`)
 
-// GPUs takes apart what words name: an index or a UUID, several with commas (0,2), a
-// range of indexes (0-3). Whether there are such GPUs is for the daemon to say.
+// GPUs parses words that name GPUs: an index or a UUID, several separated by commas
+// (0,2), a range of indexes (0-3). The daemon checks that the GPUs exist.
 func GPUs(words []string) ([]string, error) {
 	var all []string
 	for _, word := range words {

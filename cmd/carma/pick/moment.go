@@ -8,9 +8,9 @@ import (
 	"carma/internal/units"
 )
 
-// Moment reads a point in time: how long ago (90m, 2d), a time of day (09:30,
-// today), a date, alone or with a time of day, or a word of Slurm's (now-2h). now is
-// the daemon's.
+// Moment parses a point in time: a time ago (90m, 2d), a time of day (09:30, today), a
+// date, alone or with a time of day, or a word of Slurm's (now-2h). now is the daemon's
+// time.
 func Moment(text string, now time.Time) (time.Time, error) {
 	now = now.Local()
 	if t, is := slurms(text, now); is {
@@ -38,8 +38,8 @@ func Moment(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, cli.Usagef("write for example 2h (ago), 09:30, yesterday, 2026-01-02 or \"2026-01-02 09:30\"", "%q is no point in time", text)
 }
 
-// Ahead reads a point in time that is to come: how long from then (2h, 2d), a time
-// of day (the first one after that), or a date, alone or with a time of day.
+// Ahead parses a future point in time: a time from then (2h, 2d), a time of day (the
+// first after then), or a date, alone or with a time of day.
 func Ahead(flag, text string, then time.Time) (time.Time, error) {
 	then = then.Local()
 	if t, is := slurms(text, then); is {
@@ -64,7 +64,7 @@ func Ahead(flag, text string, then time.Time) (time.Time, error) {
 	return time.Time{}, cli.Usagef("write for example 22:00, 2h (from now), 2026-01-02 or \"2026-01-02 09:30\"", "%s: %q is no point in time", flag, text)
 }
 
-// slurms reads what Slurm writes in words: now, now+2h, now-2h, tomorrow.
+// slurms parses Slurm's words: now, now+2h, now-2h, tomorrow.
 func slurms(text string, now time.Time) (time.Time, bool) {
 	if text == "tomorrow" {
 		return time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, time.Local), true

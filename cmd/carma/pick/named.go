@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// Refs turns what a command line names into tasks that the daemon knows. A word is
+// Refs resolves the words of a command line to tasks of the daemon. A word is
 //
 //	17         a number
 //	exp-3      a name
@@ -22,8 +22,8 @@ import (
 //	           with finished also for the others
 //	@  @~2     the last task that the caller submitted; the second before it
 //
-// A word that is known to be none of these stays as it is: the daemon says so. The
-// error of a word that may be several tasks lists them.
+// A word that is none of these stays unchanged, and the daemon reports it. The error for
+// an ambiguous word lists its tasks.
 func Refs(ctx context.Context, client *api.Client, words []string, finished bool) ([]string, error) {
 	refs := make([]string, 0, len(words))
 	for _, word := range words {
@@ -36,7 +36,7 @@ func Refs(ctx context.Context, client *api.Client, words []string, finished bool
 	return refs, nil
 }
 
-// Ref is Refs for a command about one task.
+// Ref does the same as Refs, for a command about one task.
 func Ref(ctx context.Context, client *api.Client, word string) (string, error) {
 	refs, err := Refs(ctx, client, []string{word}, true)
 	if err != nil {
@@ -59,7 +59,7 @@ func named(ctx context.Context, client *api.Client, word string, finished bool) 
 	}
 	_, err := client.Task(ctx, word)
 	if status, ok := errors.AsType[*api.StatusError](err); !ok || status.Status != http.StatusNotFound {
-		return []string{word}, nil // it is there, or the command itself meets the error
+		return []string{word}, nil // the task exists, or the command itself gets the error
 	}
 	for _, all := range []bool{false, true} {
 		list, err := client.Tasks(ctx, api.ListOptions{All: all, Name: word + "*"})
@@ -68,7 +68,7 @@ func named(ctx context.Context, client *api.Client, word string, finished bool) 
 		}
 		list = uniqueNames(fitting(list, word+"*"))
 		if slices.ContainsFunc(list, func(t api.Task) bool { return t.Group == word }) {
-			return []string{word}, nil // a group: the daemon knows whether the command takes one
+			return []string{word}, nil // a group: the daemon decides whether the command accepts one
 		}
 		if len(list) > 0 {
 			return only(word, list)
@@ -77,7 +77,7 @@ func named(ctx context.Context, client *api.Client, word string, finished bool) 
 	return []string{word}, nil
 }
 
-// only is the one task whose name begins with a word.
+// only returns the single task whose name begins with a word.
 func only(word string, list []api.Task) ([]string, error) {
 	if len(list) == 1 {
 		return []string{strconv.FormatInt(list[0].ID, 10)}, nil
@@ -90,7 +90,7 @@ func only(word string, list []api.Task) ([]string, error) {
 	return nil, cli.Usagef("name one, or '"+word+"*' for all", "%s may be %s", word, few(names))
 }
 
-// matching are the tasks whose names fit a pattern.
+// matching returns the tasks whose names match a pattern.
 func matching(ctx context.Context, client *api.Client, pattern string, finished bool) ([]string, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, cli.Usagef("write for example 'exp-*'", "%q is no pattern", pattern)
@@ -114,7 +114,7 @@ func matching(ctx context.Context, client *api.Client, pattern string, finished 
 	return refs, nil
 }
 
-// latest is the task that @ or @~N stands for.
+// latest returns the task that @ or @~N stands for.
 func latest(ctx context.Context, client *api.Client, word string) ([]string, error) {
 	back := 0
 	if word != "@" {
@@ -149,7 +149,7 @@ func fitting(list []api.Task, pattern string) []api.Task {
 
 // uniqueNames keeps the newest task of each name.
 func uniqueNames(list []api.Task) []api.Task {
-	seen := map[string]bool{} // look-up only
+	seen := map[string]bool{} // only for look-up
 	return slices.DeleteFunc(list, func(t api.Task) bool {
 		old := seen[t.Name]
 		seen[t.Name] = true
@@ -157,7 +157,7 @@ func uniqueNames(list []api.Task) []api.Task {
 	})
 }
 
-// few is a list of words for a line: the first ones, and how many more.
+// few formats a list of words for a line: the first ones, and the number of the others.
 func few(words []string) string {
 	const most = 5
 	if len(words) <= most {

@@ -10,8 +10,9 @@ import (
 	"carma/runner/api"
 )
 
-// SayNobody says why no task fits a user or a group that flags name, if no task of any
-// phase does: it may be a slip. fits is the number of tasks that were found.
+// SayNobody prints the reason if no task fits a user or a group named by flags: if no
+// task in any phase fits, the name may be a mistake. fits is the number of tasks that
+// were found.
 func (s *Selector) SayNobody(ctx context.Context, a *cli.App, client *api.Client, fits int) {
 	if fits > 0 || s.User == "" && s.Group == "" {
 		return
@@ -36,7 +37,7 @@ func (s *Selector) SayNobody(ctx context.Context, a *cli.App, client *api.Client
 	}
 }
 
-// likely names the name that word may be a misspelling of.
+// likely returns the name that word may be a misspelling of.
 func likely(word string, names []string) string {
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })

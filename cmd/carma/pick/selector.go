@@ -1,6 +1,6 @@
-// Package pick finds the tasks for a command: the tasks that it names, or the tasks that
-// its flags describe. All commands use it, so that a name, a pattern and a filter mean
-// the same everywhere.
+// Package pick finds the tasks for a command: tasks that it names, or that its flags
+// select. All commands use it, so that a name, a pattern and a filter mean the same
+// everywhere.
 package pick
 
 import (
@@ -19,7 +19,7 @@ import (
 	"carma/runner/api"
 )
 
-// Selector describes tasks. The zero value is all unfinished ones.
+// Selector selects tasks. The zero value selects all unfinished tasks.
 type Selector struct {
 	All, Mine, Failed, Finished bool
 	User, Group, Label          string
@@ -29,13 +29,14 @@ type Selector struct {
 	filters      []filter
 }
 
-// Flags adds the flags that describe tasks.
+// Flags adds the flags that select tasks.
 func (s *Selector) Flags(cmd *cobra.Command) {
 	s.FlagsButLabel(cmd)
 	cmd.Flags().StringVarP(&s.Label, "label", "l", "", "only tasks with this user label, `key` or key=value")
 }
 
-// FlagsButLabel is Flags for a command where --label would mean a label to set.
+// FlagsButLabel adds the same flags as Flags except --label, for a command in which
+// --label sets a label.
 func (s *Selector) FlagsButLabel(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&s.Mine, "mine", false, "only your own tasks")
@@ -45,14 +46,14 @@ func (s *Selector) FlagsButLabel(cmd *cobra.Command) {
 	cli.Complete(cmd, "filter", cli.Words(filterKeys()))
 }
 
-// TimeFlags adds --since, --until and --failed, which are about finished tasks too.
+// TimeFlags adds --since, --until and --failed, which also apply to finished tasks.
 func (s *Selector) TimeFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.since, "since", "", "also finished tasks, those that had not ended before this `time`: 2h (ago), 09:30, yesterday, 2026-01-02")
 	f.StringVar(&s.until, "until", "", "also finished tasks, those that were submitted before this `time`")
 	f.BoolVar(&s.Failed, "failed", false, "only failed tasks")
 }
 
-// Given returns the first flag on a command line that describes tasks, or empty.
+// Given returns the first flag on a command line that selects tasks, or "".
 func Given(cmd *cobra.Command) string {
 	for _, name := range []string{"all", "mine", "user", "group", "label", "filter", "finished", "failed", "since", "until"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
@@ -62,12 +63,12 @@ func Given(cmd *cobra.Command) string {
 	return ""
 }
 
-// Many reports whether anything else than a group and a user's own tasks is chosen by.
+// Many reports whether tasks are selected by more than a group and by user.
 func (s *Selector) Many() bool {
 	return s.Mine || s.User != "" || s.Label != "" || len(s.filters) > 0
 }
 
-// Named checks arguments: tasks, or flags that describe them, not both.
+// Named checks arguments: either tasks, or flags that select them.
 func Named(cmd *cobra.Command, args []string) error {
 	flag := Given(cmd)
 	group := cmd.Flags().Lookup("group")
@@ -90,7 +91,7 @@ func (s *Selector) Tasks(ctx context.Context, client *api.Client) ([]api.Task, e
 	}
 	limit := o.Limit
 	if len(s.filters) > 0 {
-		o.Limit = 0 // results that are filtered here are counted here
+		o.Limit = 0 // filtered here, so counted here
 	}
 	list, err := client.Tasks(ctx, o)
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *Selector) Tasks(ctx context.Context, client *api.Client) ([]api.Task, e
 	return list, nil
 }
 
-// Fits reports whether a task, in whatever phase, is one that is chosen.
+// Fits reports whether a task, in any phase, is selected.
 func (s *Selector) Fits(t *api.Task) bool {
 	o := api.ListOptions{All: true, Mine: s.Mine, User: s.User, Group: s.Group, Label: s.Label}
 	return o.Fits(t, os.Getuid()) && s.fits(t)
@@ -156,8 +157,8 @@ func (s *Selector) Span(now time.Time) (since, until time.Time, err error) {
 
 var finished = []string{string(model.Succeeded), string(model.Failed), string(model.Cancelled)}
 
-// OfRemoved reports whether a sum of removed tasks is among the chosen ones. Such sums
-// have only a user and a group: with other flags none is chosen.
+// OfRemoved reports whether a sum of removed tasks is selected. Such sums have only a
+// user and a group, so other flags select none.
 func (s *Selector) OfRemoved(u *api.Used) bool {
 	if s.Failed || s.Finished || s.Label != "" || len(s.filters) > 0 || s.User != "" && s.User != u.User || s.Group != "" && s.Group != u.Group {
 		return false

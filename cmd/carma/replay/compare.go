@@ -10,8 +10,8 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// compare prints the results of the bounds, and stores them on request. It reports
-// whether one does not hold.
+// compare prints the results of the bounds, and stores them on request. short is set if a
+// bound does not hold.
 func (v *virtualReplay) compare(a *cli.App, asJSON bool) (short bool, err error) {
 	if v.parts[0].bounds == nil {
 		return false, nil

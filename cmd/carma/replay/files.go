@@ -19,16 +19,17 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// replayFiles are the files that a replay in virtual time writes besides its table.
+// replayFiles contains the files that a replay in virtual time writes in addition to its
+// table.
 type replayFiles struct {
 	flags                  *pflag.FlagSet
-	html, csv, chrome, svg string // empty if not wanted
+	html, csv, chrome, svg string // empty if not requested
 }
 
-// fileFlags are the names of the flags.
+// fileFlags lists the names of the flags.
 var fileFlags = []string{"html", "csv", "chrome-trace", "svg"}
 
-// policyMark gives way to the name of each policy in the name of --svg.
+// policyMark in the name of --svg is replaced by the name of each policy.
 const policyMark = "{policy}"
 
 func addFileFlags(flags *pflag.FlagSet) *replayFiles {
@@ -40,7 +41,7 @@ func addFileFlags(flags *pflag.FlagSet) *replayFiles {
 	return f
 }
 
-// check refuses, before a long replay, files that could not be written after it.
+// check refuses files that could not be written, before a long replay.
 func (f *replayFiles) check(inputs []string, traces int) error {
 	if f.flags.Changed("svg") && traces > 1 {
 		return cli.Usagef("name one trace, or write --html, which takes several", "--svg is a picture of one trace, not of %d", traces)
@@ -71,7 +72,7 @@ func (f *replayFiles) charts() bool {
 	return f != nil && (f.html != "" || f.chrome != "" || f.svg != "")
 }
 
-// write leaves the files that were asked for.
+// write writes the requested files.
 func (f *replayFiles) write(v *virtualReplay) error {
 	if f == nil {
 		return nil
@@ -106,7 +107,7 @@ func (f *replayFiles) write(v *virtualReplay) error {
 	return nil
 }
 
-// pictures writes one of all policies, or one for each, on the same axis of time.
+// pictures writes one picture of all policies, or one for each, with the same time axis.
 func (f *replayFiles) pictures(all []report.Data) error {
 	for _, d := range all {
 		shown := map[string][]report.Run{f.svg: d.Runs}
@@ -182,14 +183,14 @@ func reportRun(r *study.Replayed, o *study.Outcome) (report.Run, error) {
 	for _, u := range o.Users() {
 		run.Users = append(run.Users, report.User{Name: u.User, Tasks: u.Tasks, GPUTime: u.GPUTime, EnergyJ: u.EnergyJ})
 	}
-	models := map[string]string{} // look-up only
+	models := map[string]string{} // only for look-up
 	for i := range o.Result.Tasks {
 		t := &o.Result.Tasks[i]
 		workload := t.Task.Name
 		if _, known := models[workload]; !known {
 			p, err := workloads.Find(workload)
 			if err != nil {
-				return run, err // the trace was checked
+				return run, err // the trace was validated
 			}
 			models[workload] = p.Model
 		}
@@ -204,8 +205,8 @@ func reportRun(r *study.Replayed, o *study.Outcome) (report.Run, error) {
 	return run, nil
 }
 
-// taskColumns head the CSV file. Times are seconds since the start of the trace, GPUs are
-// the last attempt's.
+// taskColumns is the header of the CSV file. Times are seconds since the start of the
+// trace, GPUs belong to the last attempt.
 var taskColumns = []string{
 	"trace", "policy", "task", "name", "workload", "user", "gpus", "submitted_s", "phase", "attempts", "ooms",
 	"waiting_s", "execution_s", "lost_s", "jct_s", "slowdown", "gpu_indices", "energy_j",
@@ -257,7 +258,7 @@ func csvLine(r *study.Replayed, o *study.Outcome, k int) []string {
 	}
 }
 
-// csvAway returns the priority of a task, and how often and how long it was suspended.
+// csvAway returns the priority of a task, and the number and time of its suspensions.
 func csvAway(t *sim.TaskResult) []string {
 	return []string{t.Task.Priority.String(), strconv.Itoa(len(t.Record.Stretches)), strconv.FormatFloat(t.Record.Lifetimes().Away.Seconds(), 'f', 3, 64)}
 }

@@ -2,8 +2,8 @@ package replay
 
 import "carma/mapper/sim/study"
 
-// policyJSON is one run. Times are seconds; ratios are to the reference. docs/replay.md
-// documents it; a field keeps its meaning.
+// policyJSON is one run. Times are seconds; ratios are relative to the reference.
+// docs/replay.md documents it; a field never changes its meaning.
 type policyJSON struct {
 	Policy     string           `json:"policy"`
 	Estimator  string           `json:"estimator"`
@@ -97,7 +97,7 @@ type traceJSON struct {
 	Policies   []policyJSON `json:"policies"`
 }
 
-// overallJSON is one row over all traces: each metric by its name.
+// overallJSON is one row over all traces, with each metric by name.
 type overallJSON struct {
 	Policy    string             `json:"policy"`
 	Estimator string             `json:"estimator"`
@@ -112,7 +112,7 @@ type overallJSON struct {
 	Metrics   map[string]float64 `json:"metrics"`
 }
 
-// json is the same for programs, with each task's times.
+// json returns the same as JSON, with each task's times.
 func (v *virtualReplay) json() any {
 	list, overall := []traceJSON{}, []overallJSON{}
 	for _, p := range v.parts {

@@ -16,9 +16,9 @@ import (
 	"carma/runner/api"
 )
 
-// liveReplay submits a trace to the daemon, whatever happens to the daemon
-// meanwhile: every task has a name that is known beforehand, so that after a
-// submission without an answer it can be seen whether it was taken.
+// liveReplay submits a trace to the daemon, across restarts of the daemon. Every task has
+// a predetermined name. So after a submission without an answer, the replay can check
+// whether the task was accepted.
 type liveReplay struct {
 	client   *api.Client
 	console  *cli.Console
@@ -26,11 +26,11 @@ type liveReplay struct {
 
 	trace                 traces.Trace
 	image, policy, prefix string
-	id                    string    // of this run; the tasks carry it as a label
-	speed                 float64   // the daemon's own if 0
-	start                 time.Time // the daemon's time when the trace began
-	synced                time.Time // when the daemon was last asked for its time
-	now                   time.Time // its answer
+	id                    string    // id of this run, in a label of the tasks
+	speed                 float64   // 0 for the daemon's own
+	start                 time.Time // the daemon's time at the start of the trace
+	synced                time.Time // the last request for the daemon's time
+	now                   time.Time // the answer to it
 	submitted             int
 }
 
@@ -82,8 +82,8 @@ func (r *liveReplay) run(ctx context.Context) (replayed, error) {
 	}, nil
 }
 
-// sync asks the daemon for its time, and sets its speed if it is another one:
-// at the beginning, and when it has restarted.
+// sync requests the daemon's time, and sets its speed if that differs: at the beginning,
+// and after a restart.
 func (r *liveReplay) sync(ctx context.Context) error {
 	return r.patience.Do(ctx, func() error {
 		info, err := r.client.Info(ctx)
@@ -97,7 +97,7 @@ func (r *liveReplay) sync(ctx context.Context) error {
 	})
 }
 
-// restore sets the daemon back to the speed it had.
+// restore resets the daemon's speed.
 func (r *liveReplay) restore(ctx context.Context, speed float64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -106,7 +106,7 @@ func (r *liveReplay) restore(ctx context.Context, speed float64) {
 	}
 }
 
-// until waits for a moment of the daemon's time.
+// until waits until an instant in the daemon's time.
 func (r *liveReplay) until(ctx context.Context, due time.Time) error {
 	for {
 		now := r.now.Add(time.Duration(float64(time.Since(r.synced)) * r.speed))
@@ -152,7 +152,7 @@ func (r *liveReplay) submit(ctx context.Context, n int) error {
 			return err
 		}
 		if slices.ContainsFunc(list, func(t api.Task) bool { return t.Name == request.Name }) {
-			return nil // it was taken before the answer was lost
+			return nil // it was accepted before the answer was lost
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"carma/mapper"
 )
 
-// liveFlags are the flags of a replay on the daemon, as they were typed.
+// liveFlags contains the flags of a replay on the daemon, as typed.
 type liveFlags struct {
 	policy, image, prefix string
 	speed                 float64
@@ -33,7 +33,7 @@ func addLiveFlags(flags *pflag.FlagSet) *liveFlags {
 	return f
 }
 
-// runLive replays one trace on the daemon and prints how it went.
+// runLive replays one trace on the daemon and prints the results.
 func runLive(a *cli.App, cmd *cobra.Command, f liveFlags, args []string, asJSON bool) error {
 	switch {
 	case len(args) != 1:
@@ -73,7 +73,8 @@ func runLive(a *cli.App, cmd *cobra.Command, f liveFlags, args []string, asJSON 
 	return err
 }
 
-// replayLive runs r. The first Ctrl-C stops the submitted tasks, the second leaves them.
+// replayLive runs r. The first Ctrl-C stops the submitted tasks, the second leaves them
+// running.
 func replayLive(ctx context.Context, a *cli.App, r *liveReplay) (replayed, error) {
 	signals, release := cli.StopSignals()
 	defer release()
@@ -131,7 +132,7 @@ func runID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// containerName replaces characters that a task's name may not have.
+// containerName replaces characters that are not allowed in a task's name.
 func containerName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

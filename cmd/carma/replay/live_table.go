@@ -21,8 +21,8 @@ type replayed struct {
 	summary sim.Summary
 }
 
-// text is the table for people: a row per measure, so that more runs can
-// stand beside each other.
+// text returns the table for people: a row per measure, so that runs can be compared side
+// by side.
 func (d *replayed) text() string {
 	s := &d.summary
 	var b strings.Builder
@@ -55,7 +55,7 @@ func exact(d time.Duration) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// json is the same for programs, with each task's times. Times are seconds.
+// json returns the same as JSON, with each task's times in seconds.
 func (d *replayed) json() any {
 	type taskJSON struct {
 		ID        int64   `json:"id"`

@@ -8,12 +8,11 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// The flags of the kinds of replay.
+// The flags of the modes of a replay.
 var (
 	liveOnly    = []string{"speed", "image", "name"}
 	virtualOnly = []string{"gpus", "gpu-count", "machines", "estimator", "start-up", "look-ahead", "set", "checkpoint", "sharing", "know", "no-repeats", "coarse", "truth", "suspend", "urgent", "drain", "record"}
-	// traceless are the modes of a replay without a trace; the first three are replays of
-	// their own.
+	// traceless lists the modes without a trace. The first three are complete modes.
 	traceless = []string{"presets", "published", "journal", "check"}
 )
 
@@ -21,7 +20,7 @@ func needsNoTrace(cmd *cobra.Command) bool {
 	return slices.ContainsFunc(traceless, cmd.Flags().Changed)
 }
 
-// oneMode refuses the flags of the other kinds of replay.
+// oneMode refuses the flags of other modes.
 func oneMode(cmd *cobra.Command, live bool) error {
 	changed := cmd.Flags().Changed
 	for _, name := range liveOnly {
@@ -46,7 +45,7 @@ func oneMode(cmd *cobra.Command, live bool) error {
 	return nil
 }
 
-// onlyThat refuses flags that a replay of its own does not use.
+// onlyThat refuses flags that a complete mode does not use.
 func onlyThat(cmd *cobra.Command, alone string) error {
 	flags := cmd.Flags()
 	if !flags.Changed(alone) {

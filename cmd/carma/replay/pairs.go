@@ -10,7 +10,7 @@ import (
 	"carma/mapper/sim/pairs"
 )
 
-// pairsFlags are the flags of a replay of measured pairs, as they were typed.
+// pairsFlags contains the flags of a replay of measured pairs, as typed.
 type pairsFlags struct{ pairs, profiles string }
 
 func (f *pairsFlags) add(cmd *cobra.Command) {
@@ -44,11 +44,11 @@ func (f *pairsFlags) check(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// scoredPairs are measured pairs with the model's predictions.
+// scoredPairs contains measured pairs with the model's predictions.
 type scoredPairs struct {
 	file string
 	pairs.Measured
-	predicted [][2]float64 // speeds, as Pairs
+	predicted [][2]float64 // speeds, in the order of Pairs
 	scores    pairs.Scores
 }
 
@@ -100,7 +100,7 @@ func (f *pairsFlags) readProfiles() (map[string]pairs.Profile, error) {
 	return pairs.ReadProfiles(f.profiles, file)
 }
 
-// shippedProfiles are the solo runs of the shipped workloads.
+// shippedProfiles returns the solo runs of the shipped workloads.
 func shippedProfiles() map[string]pairs.Profile {
 	profiles := map[string]pairs.Profile{}
 	for _, w := range workloads.All() {
@@ -108,7 +108,7 @@ func shippedProfiles() map[string]pairs.Profile {
 			Task: pairs.Task{ID: w.Solo.ID, Family: w.Model + " " + w.Dataset, Load: sim.Load{
 				SMACT: w.Activity.SMACT, SMOCC: w.Activity.SMOCC, DRAMA: w.Activity.DRAMA, Step: w.StepTime().Seconds(),
 			}},
-			Measured: w.Solo.Span != "", // else its activity is another task's
+			Measured: w.Solo.Span != "", // otherwise its activity belongs to another task
 			GPUs:     w.GPUs,
 		}
 	}

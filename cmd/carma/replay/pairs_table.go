@@ -10,7 +10,7 @@ import (
 	"carma/mapper/sim/pairs"
 )
 
-// classes of errors, in the order in which they are shown.
+// classes returns the classes of errors, in the order of the table.
 func (s *scoredPairs) classes() []struct {
 	name   string
 	errors pairs.Errors
@@ -100,8 +100,8 @@ func (s *scoredPairs) stepsUnknown() int {
 	return len(slices.Compact(ids))
 }
 
-// errorsJSON are errors of one kind: predicted minus measured, the median,
-// mean and 90th percentile of absolute values.
+// errorsJSON contains errors of one kind (predicted minus measured): the median, mean and
+// 90th percentile of absolute values.
 type errorsJSON struct {
 	N      int     `json:"n"`
 	Median float64 `json:"median_abs"`
@@ -114,7 +114,7 @@ func errorsOf(e pairs.Errors) errorsJSON {
 	return errorsJSON{len(e), e.Median(), e.Mean(), e.Quantile(0.9), e.Bias()}
 }
 
-// pairJSON is one scored pair. Speeds are relative to alone.
+// pairJSON is one scored pair. Speeds are relative to running alone.
 type pairJSON struct {
 	Line         int     `json:"line"`
 	A            string  `json:"profile_a"`
@@ -129,7 +129,7 @@ type pairJSON struct {
 	ErrorA       float64 `json:"error_a"`
 	ErrorB       float64 `json:"error_b"`
 	ErrorSum     float64 `json:"error_sum"`
-	Light        string  `json:"light"` // "a" or "b" beside a heavy one, else empty
+	Light        string  `json:"light"` // "a" or "b" if it is next to a heavy one, otherwise empty
 }
 
 type skippedJSON struct {
@@ -139,7 +139,7 @@ type skippedJSON struct {
 	Reason string `json:"reason"`
 }
 
-// json is the same for programs, with every pair.
+// json returns the same as JSON, with every pair.
 func (s *scoredPairs) json() any {
 	list := make([]pairJSON, len(s.Pairs))
 	for i, p := range s.Pairs {

@@ -21,7 +21,7 @@ func printPresets(w io.Writer) error {
 		return err
 	}
 	for _, f := range study.Families() {
-		o := f.Options("magm") // as under every policy
+		o := f.Options("magm") // the same for every policy
 		fmt.Fprintf(w, "\n%s: %s\n  score %s, booking %s, headroom %s, margin %s, warm-up %s, interval %s, recovery %s, strictly in order, idle GPUs first\n",
 			f.Name, f.Doc, f.Score, o.Booking, o.Headroom, o.Margin, o.WarmUp, o.Interval, cmp.Or(o.Recovery, model.RecoverLadder))
 	}
@@ -29,7 +29,7 @@ func printPresets(w io.Writer) error {
 	return err
 }
 
-// gateText is the activity gate in short: SMACT, SMOCC, DRAMA.
+// gateText returns the activity limits in short: SMACT, SMOCC, DRAMA.
 func gateText(o model.Options) string {
 	switch {
 	case o.SMACTCap == 0:

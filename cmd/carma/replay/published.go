@@ -8,7 +8,7 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// runPublished prints our figures beside the published ones.
+// runPublished prints carma's figures beside the published ones.
 func runPublished(a *cli.App, asJSON bool) error {
 	sets, err := study.PublishedSets()
 	if err != nil {

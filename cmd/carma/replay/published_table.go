@@ -29,7 +29,8 @@ func printPublished(w io.Writer, s *study.ComparedSet) error {
 	return nil
 }
 
-// figureText has three digits from the size of the published value on.
+// figureText formats a value with three digits, relative to the size of the published
+// value.
 func figureText(v, published float64) string {
 	switch {
 	case published >= 100:
@@ -50,7 +51,7 @@ func verdictText(ok, bound bool) string {
 	return "off"
 }
 
-// publishedJSON is the same for programs.
+// publishedJSON returns the same as JSON.
 func publishedJSON(all []study.ComparedSet) any {
 	type lineJSON struct {
 		Trace      string  `json:"trace"`

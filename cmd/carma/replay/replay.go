@@ -1,6 +1,6 @@
-// Package replay is carma replay: traces in virtual time or on the daemon, measured
-// pairs, and the published figures. It reads the command line and prints;
-// mapper/sim/study runs and measures.
+// Package replay contains the command carma replay: traces in virtual time or on the
+// daemon, measured pairs, and the published figures. It reads the command line and
+// prints; mapper/sim/study runs and measures.
 package replay
 
 import (
@@ -35,7 +35,7 @@ func Command(a *cli.App) *cobra.Command {
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 			names, _ := cli.Words(traces.Names())(cmd, args, start)
-			return names, cobra.ShellCompDirectiveDefault // files too
+			return names, cobra.ShellCompDirectiveDefault // files as well
 		},
 	}
 	flags := cmd.Flags()

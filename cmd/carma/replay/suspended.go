@@ -9,10 +9,10 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// column is one of a table: a metric over all tasks of some traces.
+// column is a column of a table: a metric over all tasks of some traces.
 type column struct{ title, metric, format string }
 
-// suspendColumns are the columns of the table about urgent tasks and suspended ones.
+// suspendColumns lists the columns of the table about urgent and suspended tasks.
 var suspendColumns = []column{
 	{"URGENT WAIT", "urgent_waiting_mean_min", "%.2f min"}, {"P95", "urgent_waiting_p95_min", "%.2f min"}, {"P95 1 GPU", "urgent_1gpu_waiting_p95_s", "%.1f s"},
 	{"OTHERS JCT", "others_jct_mean_min", "%.1f min"}, {"STRETCHED", "stretched_p99", "%.2fx"},
@@ -33,8 +33,8 @@ func columnsFor(c study.Conditions) (list []column) {
 	return list
 }
 
-// printSuspended writes the table about urgent tasks and suspended ones, over all tasks
-// of some traces, where the conditions have some.
+// printSuspended writes the table about urgent and suspended tasks, over all tasks of
+// some traces, if the conditions cause any.
 func (v *part) printSuspended(w io.Writer, all []study.Replayed) error {
 	columns := columnsFor(v.Conditions())
 	if len(columns) == 0 {

@@ -76,7 +76,7 @@ func outcomeCells(o, reference *study.Outcome) []string {
 	}
 }
 
-// printConditions says how the replay differs from one that knows all tasks, on
+// printConditions prints the differences from a replay in which all tasks are known, on
 // GPUs that behave as the model predicts.
 func (v *part) printConditions(w io.Writer) {
 	if words := v.Conditions().Words(); len(words) > 0 {
@@ -84,8 +84,8 @@ func (v *part) printConditions(w io.Writer) {
 	}
 }
 
-// estimatorText names the estimator that all policies have, or is empty if there are
-// several, or presets only.
+// estimatorText returns the estimator that all policies use, or "" if there are several,
+// or only presets.
 func (v *part) estimatorText() string {
 	var methods []string
 	for _, r := range v.Rows {
@@ -99,7 +99,7 @@ func (v *part) estimatorText() string {
 	return ", estimator " + methods[0]
 }
 
-// overallColumns are the columns of the table over all traces.
+// overallColumns lists the columns of the table over all traces.
 var overallColumns = []struct{ title, metric, format string }{
 	{"MAKESPAN", "makespan_ratio", "%.3f"}, {"JCT", "jct_mean_ratio", "%.3f"}, {"P95", "jct_p95_ratio", "%.3f"},
 	{"WAIT", "waiting_mean_ratio", "%.3f"}, {"EXEC", "execution_mean_ratio", "%.3f"}, {"ENERGY", "energy_ratio", "%.3f"},
@@ -137,7 +137,7 @@ func (v *part) printOverall(w io.Writer) error {
 	return v.printSuspended(w, all)
 }
 
-// number formats a ratio for a column, or returns - if there is none.
+// number formats a ratio for a column, or returns "-" if there is none.
 func number(format string, v float64) string {
 	if v == 0 {
 		return "-"
@@ -145,10 +145,11 @@ func number(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-// shownWhole is the largest number of an estimator's workloads in a table; JSON has all.
+// shownWhole is the largest number of an estimator's workloads in a table; JSON contains
+// all.
 const shownWhole = 3
 
-// printWhole says which workloads got GPUs of their own for want of an estimate.
+// printWhole lists the workloads that got exclusive GPUs because they have no estimate.
 func printWhole(w io.Writer, r *study.Replayed) error {
 	said := map[string]bool{}
 	for i := range r.Outcomes {

@@ -11,8 +11,7 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// virtualReplay is one or more replays in virtual time, and what becomes of their
-// results.
+// virtualReplay is one or more replays in virtual time, and the outputs of their results.
 type virtualReplay struct {
 	parts   []*part
 	console *cli.Console
@@ -62,7 +61,7 @@ func (v *virtualReplay) traces() (n int) {
 	return n
 }
 
-// part is the replay for one section of the bounds, which may be nil.
+// part returns the replay for one section of the bounds, which may be nil.
 func (f virtualFlags) part(bounds *study.Bounds, args []string) (*part, error) {
 	p := &part{Study: &study.Study{StartUp: f.startUp, Checkpoint: f.checkpoint}, bounds: bounds}
 	var err error
@@ -105,8 +104,7 @@ func (f virtualFlags) part(bounds *study.Bounds, args []string) (*part, error) {
 	return p, err
 }
 
-// conditions returns the section's conditions, with typed ones instead where there are
-// any.
+// conditions returns the section's conditions, overridden by typed ones.
 func (f virtualFlags) conditions(bounds *study.Bounds) (study.Conditions, error) {
 	c := study.Conditions{Know: study.KnowAll}
 	if bounds != nil {
@@ -126,7 +124,7 @@ func (f virtualFlags) conditions(bounds *study.Bounds) (study.Conditions, error)
 	return c, nil
 }
 
-// progress keeps the status line of a long replay, or is nil.
+// progress returns a function that updates the status line of a long replay, or nil.
 func progress(c *cli.Console) study.Progress {
 	if !c.Live {
 		return nil
@@ -140,7 +138,7 @@ func progress(c *cli.Console) study.Progress {
 	}
 }
 
-// runVirtual runs v and prints how it went.
+// runVirtual runs v and prints the results.
 func runVirtual(a *cli.App, v *virtualReplay, asJSON bool) error {
 	failed := false
 	for _, p := range v.parts {

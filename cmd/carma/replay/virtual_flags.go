@@ -13,7 +13,7 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// virtualFlags are the flags of a replay in virtual time, as they were typed.
+// virtualFlags contains the flags of a replay in virtual time, as typed.
 type virtualFlags struct {
 	study.Rules
 	flags    *pflag.FlagSet
@@ -23,7 +23,7 @@ type virtualFlags struct {
 	check    string // file of bounds, or empty
 	record   bool
 	machines int
-	// checkpoint is the work after which tasks save it, or 0 for never.
+	// checkpoint is the work after which a task saves its state, or 0 for never.
 	checkpoint time.Duration
 }
 
@@ -55,8 +55,9 @@ func addVirtualFlags(cmd *cobra.Command) *virtualFlags {
 // conditionFlags set the conditions.
 var conditionFlags = []string{"know", "no-repeats", "coarse", "sharing", "suspend", "urgent", "drain", "truth"}
 
-// addConditionFlags adds the flags for knowledge before a run, for the sharing of GPUs,
-// and for differences between the modelled world and the scheduler's assumptions.
+// addConditionFlags adds the flags for the knowledge of tasks before a run, for the
+// sharing of GPUs, and for differences between the modelled world and the scheduler's
+// assumptions.
 func addConditionFlags(flags *pflag.FlagSet) {
 	sharing, know := sim.MPS.String(), string(study.KnowAll)
 	cli.ChoiceFlag(flags, &sharing, sim.SharingNames(), "sharing", "how tasks share a GPU: "+strings.Join(sim.SharingNames(), ", ")+" (default: "+sharing+")")

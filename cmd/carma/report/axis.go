@@ -18,13 +18,14 @@ type tick struct {
 	label string
 }
 
-// timeSteps are distances of ticks in seconds that people count in.
+// timeSteps lists usual distances of ticks, in seconds.
 var timeSteps = []float64{
 	1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600,
 	50 * 3600, 100 * 3600, 200 * 3600, 500 * 3600, 1000 * 3600, 2000 * 3600, 5000 * 3600, 10000 * 3600,
 }
 
-// newTimeAxis has at most this number of ticks, in hours unless all is over before.
+// newTimeAxis returns an axis with at most this number of ticks, in hours unless the
+// replay is shorter.
 func newTimeAxis(length time.Duration, most int) timeAxis {
 	a := timeAxis{end: math.Max(1, length.Seconds())}
 	step := timeSteps[len(timeSteps)-1]

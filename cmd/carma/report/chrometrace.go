@@ -17,7 +17,7 @@ import (
 // chrome://tracing draw. Times are in microseconds.
 type traceEvent struct {
 	Name string         `json:"name"`
-	Ph   string         `json:"ph"` // X: a span, C: a counter, M: a name, s and f: an arrow
+	Ph   string         `json:"ph"` // X is a span, C a counter, M a name, s and f an arrow
 	TS   float64        `json:"ts"`
 	Dur  float64        `json:"dur,omitempty"`
 	PID  int            `json:"pid"`
@@ -33,7 +33,7 @@ type traceWriter struct {
 	w     *bufio.Writer
 	err   error
 	first bool
-	pid   int // of the last row
+	pid   int // number of the last row
 }
 
 // WriteChromeTrace writes the timeline of each GPU as a Chrome trace: a row for each GPU
@@ -143,14 +143,14 @@ func outcomeWord(o sim.Outcome) string {
 	return string(o)
 }
 
-// counted is one value of a counter, which is divided by unit.
+// counted is one value of a counter, divided by unit.
 type counted struct {
 	name  string
 	curve sim.Curve
 	unit  float64
 }
 
-// counter writes values that hold from their instants on, whenever one changes.
+// counter writes values that hold from their instants on, at each change of any of them.
 func (t *traceWriter) counter(pid int, name string, at func(units.Instant) float64, all ...counted) {
 	var when []units.Instant
 	for _, s := range all {

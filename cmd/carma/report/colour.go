@@ -24,7 +24,7 @@ const (
 	darkPaper  = "--page: #1b2027; --ink: #e7eaf0; --muted: #a3adbb; --faint: #343c47; --limit: #ff8e86; "
 )
 
-// colourSheet is the style sheet of a page whose theme can be chosen, with a class for
+// colourSheet returns the style sheet of a page with a selectable theme, with a class for
 // each colour.
 func colourSheet() string {
 	var b strings.Builder
@@ -32,7 +32,7 @@ func colourSheet() string {
 	return b.String() + colourClasses()
 }
 
-// colourClasses have a rule for each colour.
+// colourClasses returns a rule for each colour.
 func colourClasses() string {
 	var b strings.Builder
 	for i := range policyColours {
@@ -44,11 +44,11 @@ func colourClasses() string {
 	return b.String() + ".rest { color: var(--rest); }\n"
 }
 
-// palette gives each run the class of its policy's colour, the same in all reports, as
-// far as colours suffice.
+// palette returns for each run the class of its policy's colour, the same in all reports
+// as far as the colours suffice.
 func palette(runs []Run) []string {
 	own, ordered := make([]string, len(runs)), make([]string, len(runs))
-	taken := map[string]bool{} // look-up only
+	taken := map[string]bool{} // only for look-up
 	for i := range runs {
 		ordered[i] = fmt.Sprintf("p%d", i%policyColours)
 		own[i] = fmt.Sprintf("p%d", max(0, slices.Index(mapper.PolicyNames(), runs[i].Policy))%policyColours)

@@ -11,41 +11,41 @@ import (
 	"carma/mapper/sim"
 )
 
-// sectionData has the data from which the page's script draws one trace. Times are
-// seconds since the start of the replay, to a tenth.
+// sectionData contains the data from which the page's script draws one trace. Times are
+// seconds since the start of the replay, rounded to tenths.
 type sectionData struct {
 	ID    string
 	Trace string
 	// Length is the length of the longest replay, Queue the largest number of tasks that
-	// waited, Power the highest power of all GPUs in watts, under any policy: all charts
-	// of a kind have the same axes.
+	// waited, Power the highest power of all GPUs in watts, under any policy, so that all
+	// charts of a kind have the same axes.
 	Length, Queue, Power float64
 	Kinds                []string
 	Names                []string
 	Tasks                taskColumns
 	Runs                 []runData
-	// Many says that there are too many tasks to list. Evenly spaced quantiles of their
+	// Many is set if there are too many tasks to list. Evenly spaced quantiles of their
 	// times replace them, and there are no attempts.
 	Many bool
 }
 
-// shownTasks is the largest number of tasks, over all policies, that a report lists; each
+// shownTasks is the largest number of tasks, over all policies, that a report lists. Each
 // takes about 100 bytes.
 var shownTasks = 60_000 // lower in tests
 
-// stoodFor is the number of quantiles that replace the tasks where there are too many.
+// stoodFor is the number of quantiles that replace the tasks if there are too many.
 const stoodFor = 1000
 
-// taskColumns have the values of tasks that are the same under every policy.
+// taskColumns contains the values of tasks that are the same under every policy.
 type taskColumns struct {
 	ID     []model.TaskID
 	Name   []int // in Names
-	Kind   []int // in Kinds; the last is the rest
+	Kind   []int // index in Kinds; the last is all other kinds
 	At     []float64
-	Number map[model.TaskID]int `json:"-"` // place in the columns; look-up only
+	Number map[model.TaskID]int `json:"-"` // index in the columns; only for look-up
 }
 
-// runData has the data of one policy.
+// runData contains the data of one policy.
 type runData struct {
 	ID, Policy, Colour string
 	GPUs               []gpuData
@@ -54,7 +54,7 @@ type runData struct {
 	Spans              spanColumns
 }
 
-// outcomeColumns have the outcomes of tasks: seconds, the slowdown, joules.
+// outcomeColumns contains the outcomes of tasks: seconds, the slowdown, joules.
 type outcomeColumns struct {
 	Waiting, Execution, Lost, Away, JCT, Slowdown []float64
 	Energy                                        []float64 `json:",omitempty"`
@@ -63,18 +63,19 @@ type outcomeColumns struct {
 	Phase                                         []model.Phase `json:",omitempty"` // if any has not succeeded
 }
 
-// spanColumns are the attempts by GPU: the task's place in the columns, the GPU's in
-// GPUs, when it was launched, how long that took (-1: it never ran) and until it ended.
+// spanColumns contains the attempts by GPU: the task's index in the columns, the GPU's in
+// GPUs, the time of the launch, the time from launch to start (-1 if it never ran) and
+// the time to the end.
 type spanColumns struct {
 	Task, GPU, Attempt, Outcome []int
 	At, Start, Length           []float64
 }
 
 // outcomes maps outcomes to their numbers in spanColumns.
-var outcomes = map[sim.Outcome]int{sim.OutcomeOK: 0, sim.OutcomeOOM: 1, sim.OutcomeOther: 2, sim.OutcomeAway: 3} // look-up only
+var outcomes = map[sim.Outcome]int{sim.OutcomeOK: 0, sim.OutcomeOOM: 1, sim.OutcomeOther: 2, sim.OutcomeAway: 3} // only for look-up
 
-// gpuData has the data of a GPU. Memory is in GiB, SM activity in per cent. Only the first
-// GPUs have curves.
+// gpuData contains the data of a GPU. Memory is in GiB, SM activity in per cent. Only the
+// first GPUs have curves.
 type gpuData struct {
 	Index                 int
 	Capacity              float64
@@ -89,10 +90,10 @@ type curveData struct {
 	End float64
 }
 
-// A curve of more steps than exact is shown by its means over this number of bins.
+// A curve with more than exact steps is shown by its means over this number of bins.
 const exact, bins = 600, 500
 
-// shownGPUs is the largest number of GPUs with curves of their own.
+// shownGPUs is the largest number of GPUs with their own curves.
 const shownGPUs = 16
 
 func newSectionData(d *Data, id string, colours []string, kinds kindRanks) sectionData {
@@ -121,7 +122,7 @@ func newSectionData(d *Data, id string, colours []string, kinds kindRanks) secti
 	return s
 }
 
-// tasks are the columns of the run that knows most tasks.
+// tasks returns the columns of the run with the most tasks.
 func (s *sectionData) tasks(d *Data, kinds kindRanks) taskColumns {
 	var most *Run
 	for i := range d.Runs {
@@ -133,7 +134,7 @@ func (s *sectionData) tasks(d *Data, kinds kindRanks) taskColumns {
 	if most == nil {
 		return c
 	}
-	names := map[string]int{} // look-up only
+	names := map[string]int{} // only for look-up
 	var first units.Instant = math.MaxInt64
 	for i := range most.Tasks {
 		first = min(first, most.Tasks[i].Record.Submitted)
@@ -270,10 +271,10 @@ func rounded(v, parts float64) float64 {
 	return math.Round(v*parts) / parts
 }
 
-// seconds since the start of a timeline.
+// seconds returns the seconds since the start of a timeline.
 func seconds(line *sim.Timeline, at units.Instant) float64 { return at.Sub(line.Start).Seconds() }
 
-// text is the data as JSON, with which no script of the page can be ended.
+// text returns the data as JSON that cannot end a script of the page.
 func (s sectionData) text() (string, error) {
 	b, err := json.Marshal(s) // < > & are escaped
 	return string(b), err

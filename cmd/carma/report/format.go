@@ -8,9 +8,9 @@ import (
 	"carma/internal/units"
 )
 
-// The figures of a replay's table, in the report and on the console.
+// Formats of the figures in a replay's table, for the report and the console.
 
-// Span is a time in two units: 120h, 7h02m, 12m05s, 5s.
+// Span formats a time in two units: 120h, 7h02m, 12m05s, 5s.
 func Span(d time.Duration) string {
 	s := int64(d.Round(time.Second) / time.Second)
 	switch {
@@ -25,19 +25,19 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%ds", s)
 }
 
-// Percent is a share of tasks.
+// Percent formats a share of tasks.
 func Percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
 
-// Times is a slowdown.
+// Times formats a slowdown.
 func Times(f float64) string { return fmt.Sprintf("%.2fx", f) }
 
-// Fraction is an activity.
+// Fraction formats an activity.
 func Fraction(f float64) string { return fmt.Sprintf("%.2f", f) }
 
-// Gigabytes is memory, in GiB.
+// Gigabytes formats memory, in GiB.
 func Gigabytes(b units.Bytes) string { return fmt.Sprintf("%.1fG", b.GiB()) }
 
-// Megajoules is an energy in joules, without its unit.
+// Megajoules formats an energy given in joules, without its unit.
 func Megajoules(j float64) string {
 	if j >= 1e8 {
 		return fmt.Sprintf("%.0f", j/1e6)
@@ -45,7 +45,7 @@ func Megajoules(j float64) string {
 	return fmt.Sprintf("%.2f", j/1e6)
 }
 
-// Ratio formats the ratio of one figure to another, or returns empty if it is unknown.
+// Ratio formats the ratio of one figure to another, or returns "" if it is unknown.
 func Ratio(r float64) string {
 	if r == 0 || math.IsNaN(r) || math.IsInf(r, 0) {
 		return ""
@@ -53,7 +53,7 @@ func Ratio(r float64) string {
 	return fmt.Sprintf("× %.3f", r)
 }
 
-// energy is one in joules.
+// energy formats an energy given in joules.
 func energy(j float64) string { return units.Joules(j).String() }
 
 // quotient returns the ratio of one time to another, or 0 if there is none.

@@ -8,13 +8,13 @@ import (
 	"carma/mapper/model"
 )
 
-// shownKinds is the number of kinds of tasks with a colour; the rest share one.
+// shownKinds is the number of kinds of tasks with their own colour; the others share one.
 const shownKinds = 9
 
-// kindRanks gives the kinds of tasks their colours: the same under all
-// policies, the most GPU time first.
+// kindRanks assigns colours to kinds of tasks, the same under all policies, in order of
+// GPU time.
 type kindRanks struct {
-	ranks  map[string]int // look-up only
+	ranks  map[string]int // only for look-up
 	legend []legendEntry
 }
 
@@ -25,7 +25,7 @@ func (k kindRanks) class(kind string) string {
 	return "rest"
 }
 
-// number returns the place of a kind in the legend; the rest comes last.
+// number returns the index of a kind in the legend; all other kinds come last.
 func (k kindRanks) number(kind string) int {
 	if n, ok := k.ranks[kind]; ok {
 		return n
@@ -39,13 +39,13 @@ func rankKinds(runs []Run) kindRanks {
 		time float64 // GPU seconds
 	}
 	var shares []share
-	at := map[string]int{} // look-up only
+	at := map[string]int{} // only for look-up
 	for i := range runs {
 		line := runs[i].Timeline
 		if line == nil {
 			continue
 		}
-		kindOf := map[model.TaskID]string{} // look-up only
+		kindOf := map[model.TaskID]string{} // only for look-up
 		for j := range runs[i].Tasks {
 			kindOf[runs[i].Tasks[j].ID] = runs[i].Tasks[j].Kind
 		}

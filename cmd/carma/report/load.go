@@ -9,12 +9,12 @@ import (
 type Load struct {
 	Name  string
 	Facts []string
-	// Gaps between arrivals and run times, sorted.
+	// Gaps contains the gaps between arrivals, RunTimes the run times, both sorted.
 	Gaps, RunTimes        []time.Duration
 	GPUs, Classes, States []Share
-	Bin                   time.Duration // of the two that follow
-	Demand                []float64     // GPUs busy if every task begins as it arrives
-	Arrivals              []int         // tasks
+	Bin                   time.Duration // bin of the next two fields
+	Demand                []float64     // number of busy GPUs if every task began on arrival
+	Arrivals              []int         // number of tasks
 }
 
 // Share counts the tasks of a kind.
@@ -23,7 +23,8 @@ type Share struct {
 	Count int
 }
 
-// loadData has the data from which the page's script draws a load. Times are seconds.
+// loadData contains the data from which the page's script draws a load. Times are
+// seconds.
 type loadData struct {
 	Bin            float64
 	Demand         []float64
@@ -44,7 +45,7 @@ type shareRow struct {
 	Percent, Bar float64
 }
 
-// WriteLoad writes a page on a load, which needs nothing else.
+// WriteLoad writes a self-contained page about a load.
 func WriteLoad(w io.Writer, l Load) error {
 	p := struct {
 		frame
@@ -65,7 +66,7 @@ func WriteLoad(w io.Writer, l Load) error {
 	return execute(w, "load.html", p)
 }
 
-// inSeconds are some of the times, as [thinned] has them.
+// inSeconds returns some of the times, see [thinned].
 func inSeconds(sorted []time.Duration) []float64 {
 	all := make([]float64, len(sorted))
 	for i, d := range sorted {

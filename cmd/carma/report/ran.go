@@ -13,9 +13,9 @@ import (
 	"carma/mapper/sim"
 )
 
-// lanesOf gives each span the first lane of its GPU that is free.
+// lanesOf assigns each span the first free lane of its GPU.
 func lanesOf(spans []sim.Span, gpus int) (lanes []int) {
-	free := make([][]units.Instant, gpus) // by GPU and lane: from when on
+	free := make([][]units.Instant, gpus) // by GPU and lane: the instant at which it becomes free
 	for _, s := range spans {
 		lane := slices.IndexFunc(free[s.GPU], func(from units.Instant) bool { return from <= s.Launched })
 		if lane < 0 {
@@ -28,7 +28,7 @@ func lanesOf(spans []sim.Span, gpus int) (lanes []int) {
 	return lanes
 }
 
-// Measures of the picture of what ran where, in its own units.
+// Sizes in the picture of the tasks on GPUs, in its own units.
 const (
 	ranWidth, ranLeft, ranRight = 960.0, 58.0, 14.0
 	laneHeight, bandGap         = 18.0, 8.0
@@ -36,8 +36,8 @@ const (
 	legendRow, letterWidth      = 18.0, 6.2
 )
 
-// pictureColours are the style sheet of a picture that stands alone: light, or dark by
-// the system.
+// pictureColours returns the style sheet of a separate picture, light or dark by the
+// system's setting.
 func pictureColours() string {
 	return fmt.Sprintf(":root { color-scheme: light dark; %s%s }\n@media (prefers-color-scheme: dark) { :root { %s%s } }\n%s", lightPaper, lightColours, darkPaper, darkColours, colourClasses())
 }
@@ -47,8 +47,8 @@ const pictureStyle = `text { font: 12px system-ui, "DejaVu Sans", sans-serif; fi
 .oom { color: var(--limit); } .oom .bar { fill-opacity: .45; } .cross { fill: none; stroke: var(--limit); stroke-width: 2; } .away { stroke: var(--ink); stroke-dasharray: 3 2; opacity: .7; }
 `
 
-// WritePicture writes the timeline of each GPU as SVG: a part for each of the runs. Their
-// time axis is the same, and as long as the longest run of the data.
+// WritePicture writes the timeline of each GPU as SVG, with a part for each of the runs.
+// They have the same time axis, as long as the longest run of the data.
 func WritePicture(w io.Writer, d Data, shown []Run) error {
 	length := time.Second
 	for i := range d.Runs {
@@ -76,9 +76,9 @@ func WritePicture(w io.Writer, d Data, shown []Run) error {
 type picture struct {
 	kinds        kindRanks
 	x            timeAxis
-	tasks        map[model.TaskID]*Task // look-up only
+	tasks        map[model.TaskID]*Task // only for look-up
 	out          strings.Builder
-	y            float64 // where the next part begins
+	y            float64 // position of the next part
 	stopped, oom bool
 }
 
@@ -109,7 +109,7 @@ func (p *picture) run(r *Run) {
 		}
 	}
 	p.axis(top, p.y)
-	left := map[attempt]int{} // the span that each suspended attempt left last; look-up only
+	left := map[attempt]int{} // the last span of each suspended attempt; only for look-up
 	for i, s := range line.Spans {
 		y := tops[s.GPU] + float64(lanes[i])*laneHeight
 		key := attempt{s.Task, s.Attempt}
@@ -125,7 +125,7 @@ func (p *picture) run(r *Run) {
 	p.y += titleHeight + runGap
 }
 
-// axis draws the ticks of time below the bands of a run.
+// axis draws the time ticks below the bands of a run.
 func (p *picture) axis(top, bottom float64) {
 	for _, t := range p.x.ticks {
 		fmt.Fprintf(&p.out, `<path class="rule" d="M%.1f,%.1fV%.1f"/><text class="dim" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n",
@@ -174,7 +174,7 @@ func (p *picture) span(line *sim.Timeline, s sim.Span, y float64) {
 	p.out.WriteString("</g>\n")
 }
 
-// legend names the colours, in as many lines as that takes.
+// legend draws the names of the colours, in as many lines as necessary.
 func (p *picture) legend() {
 	p.y -= runGap - 6
 	x := 10.0

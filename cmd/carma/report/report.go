@@ -1,8 +1,8 @@
-// Package report writes how replays went as one HTML file: what came out in words, a
-// table, charts over time and over tasks, and the tasks. The file needs nothing else and
-// asks for nothing, and equal data give equal bytes. It also writes a picture of what ran
-// where, a Chrome trace, and the page of a load. The package runs nothing and opens
-// nothing; it is handed plain data.
+// Package report writes the results of replays as one HTML file: a summary in words, a
+// table, charts over time and over tasks, and the tasks. The file is self-contained, and
+// equal data give equal bytes. The package also writes a picture of the tasks on GPUs, a
+// Chrome trace, and a page about a load. It runs nothing and opens nothing; it gets plain
+// data.
 package report
 
 import (
@@ -28,10 +28,9 @@ type Data struct {
 	Trace, Description string
 	Server             string
 	GPUs               []GPU
-	// Facts are further conditions of the replay as texts, such as "estimator oracle".
+	// Facts lists other conditions of the replay as texts, such as "estimator oracle".
 	Facts []string
-	// Runs are in the order in which they are shown. All have the same tasks, in the
-	// same order.
+	// Runs are in display order. All have the same tasks, in the same order.
 	Runs []Run
 	// Reference is the run to which ratios are relative. It may be one of Runs. The
 	// default is the run of policy exclusive, or the first.
@@ -49,10 +48,10 @@ type GPU struct {
 type Run struct {
 	Policy  string
 	Metrics sim.Metrics
-	// Timeline may be nil; then there are no pictures over time.
+	// Timeline may be nil; then there are no charts over time.
 	Timeline *sim.Timeline
 	Tasks    []Task
-	// Users are shown where there is more than one.
+	// Users are shown if there are several.
 	Users []User
 }
 
@@ -68,20 +67,20 @@ type User struct {
 type Task struct {
 	ID   model.TaskID
 	Name string
-	// Kind names the tasks that share a colour.
+	// Kind is the name of the tasks that share a colour.
 	Kind   string
 	Phase  model.Phase
-	Reason string // why it failed
+	Reason string // reason of the failure
 	Record sim.Record
-	// EnergyJ is its share of the GPUs' energy, in joules, or 0 if unknown.
+	// EnergyJ is the task's share of the GPUs' energy, in joules, or 0 if unknown.
 	EnergyJ float64
 }
 
 //go:embed page
 var pageFiles embed.FS
 
-// frame has the parts of all pages: styles, and scripts with their hashes for the content
-// security policy, which allows no other script.
+// frame contains the parts of all pages: styles, and scripts with their hashes for the
+// content security policy, which allows no other script.
 type frame struct {
 	Title                 string
 	Style                 template.CSS
@@ -93,15 +92,15 @@ type frame struct {
 func newFrame(title, main string) frame {
 	files, err := fs.Sub(pageFiles, "page")
 	if err != nil {
-		panic(err) // the files are in the program
+		panic(err) // the files are embedded
 	}
 	script, err := look.Script(files, main)
 	if err != nil {
-		panic(err) // a test joins them
+		panic(err) // a test bundles them
 	}
 	own, err := fs.ReadFile(files, "report.css")
 	if err != nil {
-		panic(err) // the files are in the program
+		panic(err) // the files are embedded
 	}
 	f := frame{
 		Title: title,
@@ -141,8 +140,8 @@ func Write(w io.Writer, all []Data) error {
 	return execute(w, "page.html", p)
 }
 
-// clean replaces characters that a line of text may not have. Markup is escaped where
-// text is written.
+// clean replaces characters that are not allowed in a line of text. Markup is escaped
+// when text is written.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r >= 0xfffe && r <= 0xffff {

@@ -26,7 +26,7 @@ type section struct {
 	Runs               []runView
 	Kinds              []legendEntry
 	OOMs, Stopped, Off bool        // such attempts are in the charts
-	Charts             bool        // there are timelines
+	Charts             bool        // the section has timelines
 	Data               template.JS // for the script
 }
 
@@ -41,20 +41,20 @@ type runView struct {
 	Users  []userRow
 }
 
-// userRow is a user's line: texts.
+// userRow is a user's row, as texts.
 type userRow struct{ Name, Tasks, GPUTime, Energy, Share string }
 
 // legendEntry is a name and the class of its colour.
 type legendEntry struct{ Name, Class string }
 
-// shownFailures is the largest number of failed tasks that are named. openRuns is the
+// shownFailures is the largest number of failed tasks that are listed. openRuns is the
 // largest number of policies for which all parts are open.
 const (
 	shownFailures = 20
 	openRuns      = 4
 )
 
-// runID is the id of a policy's part of the page.
+// runID returns the id of a policy's part of the page.
 func runID(section string, n int) string { return fmt.Sprintf("%sp%d", section, n+1) }
 
 func newSection(d *Data, n int) (section, error) {
@@ -118,8 +118,8 @@ func facts(d *Data) []string {
 	return out
 }
 
-// alike names the policies under which every task had the times that it had
-// under an earlier one: their lines hide each other.
+// alike lists the policies under which every task had the same times as under an earlier
+// policy, so that their lines cover each other.
 func alike(runs []Run) string {
 	var notes []string
 	for i := range runs {
@@ -136,8 +136,8 @@ func alike(runs []Run) string {
 	return "Every task has the same times under " + strings.Join(notes, ", and under ") + "."
 }
 
-// users are the lines of the table of users, with one of the energy that no task
-// had a part in; none where there is one user only.
+// users returns the rows of the table of users, with a row for energy that belongs to no
+// task. It returns none if there is only one user.
 func users(r *Run) []userRow {
 	if len(r.Users) < 2 {
 		return nil

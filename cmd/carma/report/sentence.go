@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// outcome says in words what came out: who was quickest and who kept tasks waiting
-// least, against the reference, and at which price.
+// outcome describes the result in words: the fastest policy and the one with the least
+// waiting, compared with the reference, and their drawbacks.
 func (d *Data) outcome() string {
 	var all []*Run
 	failed := 0
@@ -56,7 +56,8 @@ func (d *Data) outcome() string {
 	return b.String()
 }
 
-// to compares a run with the reference, in brackets; nothing if it is that.
+// to compares a run with the reference, in brackets. It returns "" for the reference
+// itself.
 func to(r, first *Run, ratio float64) string {
 	if r.Policy != first.Policy && Ratio(ratio) != "" {
 		return fmt.Sprintf(" (%.3f of %s)", ratio, clean(first.Policy))

@@ -8,16 +8,16 @@ import (
 	"carma/mapper/sim"
 )
 
-// row is a policy's line in the table.
+// row is a policy's row in the table.
 type row struct {
 	Policy   legendEntry
-	Run      string // id of its part of the page, or empty if it has none
+	Run      string // id of its part of the page, or empty
 	Baseline bool
 	Cells    []cell
 }
 
-// cell is a figure and, where it has one, its ratio to the reference. Best marks the
-// best of a column.
+// cell is a figure with its ratio to the reference, if any. Best marks the best of a
+// column.
 type cell struct {
 	Value, Ratio string
 	Best         bool
@@ -41,8 +41,8 @@ type measure struct {
 	title string
 	text  func(*sim.Metrics) string
 	ratio func(sim.Ratios) float64     // or nil
-	value func(m *sim.Metrics) float64 // to find the best; nil if there is none
-	most  bool                         // the highest is the best
+	value func(m *sim.Metrics) float64 // value used to find the best, or nil
+	most  bool                         // the highest value is the best
 }
 
 func timeMeasure(title string, of func(*sim.Metrics) time.Duration, ratio func(sim.Ratios) float64) measure {
@@ -77,8 +77,8 @@ var suspendMeasures = []measure{
 	{"p99 of first start to end, to alone", func(m *sim.Metrics) string { return Times(m.P99Stretched) }, nil, nil, false},
 }
 
-// summary is the table: its heading and a row per policy. The reference has one too,
-// the first, if it is no policy of the replay.
+// summary returns the header and a row per policy. The reference has the first row if it
+// is not a policy of the replay.
 func summary(runs []Run, first *Run, id string) (header []string, rows []row) {
 	columns := slices.Clone(measures)
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.Metrics.UrgentTasks > 0 }) {
@@ -117,9 +117,9 @@ func summary(runs []Run, first *Run, id string) (header []string, rows []row) {
 	return header, rows
 }
 
-// markBest marks the best of each column, or several that read alike. Runs with failed
-// tasks are not compared: they have less to do. A column in which all are alike has no
-// best.
+// markBest marks the best of each column, or several that look the same. Runs with failed
+// tasks are not compared, because they have less to do. A column in which all are the
+// same has no best.
 func markBest(columns []measure, rows []row, metrics []*sim.Metrics) {
 	for c, column := range columns {
 		best, differ := -1, false

@@ -41,8 +41,8 @@ policies.
 	}
 }
 
-// bashCompletion is cobra's script. That needs the package bash-completion, which
-// many servers lack; there it would print an error at each TAB.
+// bashCompletion writes cobra's script. The script needs the package bash-completion,
+// which many servers lack; without it, it would print an error at each TAB.
 func bashCompletion(c *cobra.Command, w io.Writer) error {
 	if err := c.GenBashCompletionV2(w, true); err != nil {
 		return err
@@ -51,8 +51,8 @@ func bashCompletion(c *cobra.Command, w io.Writer) error {
 	return err
 }
 
-// withoutPackage replaces the functions of the package that the script uses. It
-// takes words as separated by spaces alone, as the script wants them.
+// withoutPackage replaces the functions of the package that the script uses. It splits
+// words only at spaces, as the script expects.
 const withoutPackage = `
 if ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
 __carma_init_completion()

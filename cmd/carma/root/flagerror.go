@@ -14,7 +14,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// wrongFlag turns pflag's message into what and hint.
+// wrongFlag turns pflag's message into a usage error with a hint.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	if cmd.HasAvailableSubCommands() && cmd.Flags().NArg() > 0 {
 		return cli.Unknown(cmd, cmd.Flags().Args()...) // its flags are unknown too
@@ -71,7 +71,7 @@ func dashed(name string, short bool) string {
 	return "--" + name
 }
 
-// theirFlag says what to do without a flag of docker run, or of another runner, that
+// theirFlag returns the alternative for a flag of docker run, or of another runner, that
 // carma lacks.
 func theirFlag(cmd *cobra.Command, name string) string {
 	if cmd.Name() == "run" {

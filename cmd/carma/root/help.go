@@ -58,8 +58,8 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command, all []*cobra.Command)
 	}
 }
 
-// helpOfNone is the error if help was asked about a command that there is not:
-// carma frobnicate --help. Without it the parent's help would be printed.
+// helpOfNone returns the error for help on an unknown command: carma frobnicate --help.
+// Otherwise the parent's help would be printed.
 func helpOfNone(cmd *cobra.Command) error {
 	asked, _ := cmd.Flags().GetBool("help")
 	if !asked || !cli.IsParent(cmd) || cmd.Flags().NArg() == 0 {

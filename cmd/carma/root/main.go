@@ -1,5 +1,5 @@
-// Package root is carma's command line: all commands, their help and the messages for
-// wrong words. A program that has it calls [Main].
+// Package root contains carma's command line: all commands, their help and the messages
+// for wrong words. A program with these commands calls [Main].
 package root
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 // Main runs the command line of this process and exits. agentRun runs carma agent, or is
-// nil if another program has it, see [cli.BecomeKubernetes].
+// nil if another program contains it, see [cli.BecomeKubernetes].
 func Main(version string, agentRun agent.Run) {
 	if len(os.Args) > 1 && os.Args[1] == containerd.LogCommand { // started by containerd
 		os.Exit(containerd.RunLogger(os.Args[2:]))
@@ -30,7 +30,7 @@ func Main(version string, agentRun agent.Run) {
 		os.Exit(devices.RunChild(os.Stdin, os.Stdout))
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && version == "dev" && strings.HasPrefix(info.Main.Version, "v") {
-		version = info.Main.Version // go install: the commit, as Go writes it
+		version = info.Main.Version // go install: the commit, in Go's format
 	}
 	os.Exit(Execute(cli.New(os.Stdin, os.Stdout, os.Stderr, version), os.Args[1:], agentRun))
 }

@@ -13,7 +13,7 @@ import (
 	"carma/configs"
 )
 
-// manCommand is carma man, with which the packages' manual pages are made.
+// manCommand returns carma man, which makes the packages' manual pages.
 func manCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "man FOLDER", Short: "Write the manual pages into a folder", Hidden: true,
@@ -40,7 +40,7 @@ func manCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// addPages adds the pages of a command and of those below it.
+// addPages adds the pages of a command and its subcommands.
 func addPages(pages map[string]string, cmd *cobra.Command, version string) {
 	if cmd.Hidden {
 		return
@@ -118,7 +118,8 @@ func writeFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// configPage is carma.yaml(5): the sample of the configuration, its comments as text.
+// configPage returns carma.yaml(5): the sample of the configuration, its comments as
+// text.
 func configPage(version string) string {
 	var b strings.Builder
 	manHead(&b, "carma.yaml", 5, version, "configuration of carma, in /etc/carma/config.yaml")
@@ -151,7 +152,7 @@ func configPage(version string) string {
 	return b.String()
 }
 
-// writeRoff writes paragraphs; lines that begin with a space stay as they are.
+// writeRoff writes paragraphs; it keeps lines that begin with a space.
 func writeRoff(b *strings.Builder, text string) {
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		kept := false
@@ -172,7 +173,7 @@ func writeRoff(b *strings.Builder, text string) {
 	}
 }
 
-// roff escapes special characters, and lines that man would read as commands.
+// roff escapes special characters, and lines that man would interpret as commands.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, `"`, `\(dq`, "-", `\-`, "~", `\(ti`, "^", `\(ha`, "`", `\(ga`, "'", `\(aq`).Replace(text)
 	lines := strings.Split(text, "\n")

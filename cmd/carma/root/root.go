@@ -30,7 +30,7 @@ import (
 	"carma/configs"
 )
 
-// Execute runs one command line and returns the exit code; agentRun is [Main]'s.
+// Execute runs one command line and returns the exit code. agentRun is as in [Main].
 func Execute(a *cli.App, args []string, agentRun agent.Run) int {
 	root := New(a, agentRun)
 	root.SetArgs(args)
@@ -41,7 +41,7 @@ func Execute(a *cli.App, args []string, agentRun agent.Run) int {
 	return a.Report(cmd, asTyped(cmd, args, err))
 }
 
-// commands are all commands, in the order of carma --help.
+// commands returns all commands, in the order of carma --help.
 func commands(a *cli.App, agentRun agent.Run) []*cobra.Command {
 	return []*cobra.Command{
 		run.Command(a), attach.Command(a), attach.Exec(a), suite.Command(a), tasks.Ps(a), tasks.Logs(a), tasks.Wait(a), tasks.Stop(a), tasks.Rm(a), tasks.Prune(a), tasks.Inspect(a), tasks.Port(a), tasks.Why(a), tasks.ReportTail(a), tasks.Events(a), notify.Command(a),
@@ -54,7 +54,7 @@ func commands(a *cli.App, agentRun agent.Run) []*cobra.Command {
 	}
 }
 
-// New returns carma's command; agentRun is [Main]'s.
+// New returns carma's command. agentRun is as in [Main].
 func New(a *cli.App, agentRun agent.Run) *cobra.Command {
 	all := commands(a, agentRun)
 	root := cli.Parent(&cobra.Command{

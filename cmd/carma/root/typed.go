@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// asTyped makes an error name flags as they were typed: --memory and -m where carma's
-// own name is --host-mem.
+// asTyped makes an error name flags as typed: --memory or -m if carma's own name is
+// --host-mem.
 func asTyped(cmd *cobra.Command, args []string, err error) error {
 	if err == nil || cmd == nil {
 		return err
 	}
-	text, done := err.Error(), map[string]bool{} // look-up only
+	text, done := err.Error(), map[string]bool{} // only for look-up
 	typed := typedFlags(cmd, args)
 	for _, t := range typed {
 		if done[t.flag.Name] {
@@ -46,15 +46,15 @@ type typedError struct {
 func (e *typedError) Error() string { return e.text }
 func (e *typedError) Unwrap() error { return e.error }
 
-// typedFlag is a flag on a command line; as is its typed form, -m or --memory.
+// typedFlag is a flag on a command line; as is the typed form, -m or --memory.
 type typedFlag struct {
 	as, value string
 	flag      *pflag.Flag
 }
 
-// typedFlags finds a command's flags on its command line, the program's words left out.
+// typedFlags finds a command's flags on its command line, without the program's words.
 func typedFlags(cmd *cobra.Command, args []string) (all []typedFlag) {
-	words := strings.Count(cmd.CommandPath(), " ") // the command's own
+	words := strings.Count(cmd.CommandPath(), " ") // words of the command itself
 	for i := 0; i < len(args) && args[i] != "--"; i++ {
 		arg := args[i]
 		if len(arg) < 2 || arg[0] != '-' {
@@ -76,8 +76,8 @@ func typedFlags(cmd *cobra.Command, args []string) (all []typedFlag) {
 	return all
 }
 
-// typedAs finds the flag of one word, of letters together the last; inside: its value is
-// in the word.
+// typedAs finds the flag in one word, the last of several letters. inside is set if its
+// value is in the same word.
 func typedAs(flags *pflag.FlagSet, arg string) (t typedFlag, inside bool) {
 	if name, is := strings.CutPrefix(arg, "--"); is {
 		name, value, inside := strings.Cut(name, "=")

@@ -12,7 +12,7 @@ import (
 	"carma/cmd/carma/envs"
 )
 
-// words are the words of -e that are no KEY=value.
+// words returns the values of -e that are not KEY=value.
 func (o *options) words() (list []string) {
 	for _, v := range o.env {
 		if v != "" && !strings.Contains(v, "=") {
@@ -22,18 +22,17 @@ func (o *options) words() (list []string) {
 	return list
 }
 
-// chosen reports whether a flag says what to run in without an image.
+// chosen reports whether a flag selects an environment without an image.
 func (o *options) chosen() bool { return o.request.Bare() }
 
-// unmarked reports whether -e has to name a conda environment: nothing stands
-// before the two dashes, and no flag says what to run in. With an image docker's
-// meaning stays.
+// unmarked reports whether -e has to name a conda environment: nothing precedes the two
+// dashes, and no flag selects an environment. With an image, -e has docker's meaning.
 func (o *options) unmarked(cmd *cobra.Command) bool {
 	return !o.chosen() && o.many.file == "" && cmd.Flags().ArgsLenAtDash() == 0 && len(o.words()) > 0
 }
 
-// bare reports whether the task runs without an image. It makes an environment of
-// the word of -e that names one.
+// bare reports whether the task runs without an image. It uses the environment that the
+// value of -e names.
 func (o *options) bare(cmd *cobra.Command) (bool, error) {
 	if !o.unmarked(cmd) {
 		return o.chosen(), nil
@@ -51,8 +50,8 @@ func (o *options) bare(cmd *cobra.Command) (bool, error) {
 	return true, nil
 }
 
-// batchLines says that carma does not read a script's lines for Slurm or gflow, and gives
-// the equivalent flags.
+// batchLines returns lines that say that carma does not read a script's lines for Slurm
+// or gflow, with the equivalent flags.
 func batchLines(program []string) []string {
 	for _, word := range program[:min(len(program), 3)] { // bash -e job.sh
 		if info, err := os.Stat(word); err != nil || !info.Mode().IsRegular() {
@@ -74,8 +73,7 @@ func batchLines(program []string) []string {
 	return nil
 }
 
-// named refuses a command line that names no image, or an image where there is to
-// be none.
+// named refuses a command line without an image, or with an image if none is allowed.
 func (o *options) named(cmd *cobra.Command, args []string) error {
 	dash := cmd.Flags().ArgsLenAtDash()
 	switch without := o.chosen() || o.unmarked(cmd); {

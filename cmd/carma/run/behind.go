@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// own are flags that no program but carma is likely to have. They may follow the
-// image. All other flags there are the program's, whatever carma calls its own.
+// own lists flags that probably no program except carma has. They may follow the image.
+// All other flags there belong to the program, even if carma has a flag of that name.
 var own = []string{"est-model", "host-mem", "shm-size", "stop-grace", "user-label", "visibility"}
 
-// behind sets carma's own flags that come directly after the image. It returns the words
-// of the program: the first word that is not such a flag, and all after it. Two dashes
-// there end the flags and are left out. warnings name carma's flags that are left to the
-// program.
+// behind sets carma's own flags that directly follow the image. It returns the words of
+// the program: the first word that is not such a flag, and all words after it. Two dashes
+// there end the flags and are removed. warnings lists carma's flags that are passed to
+// the program.
 func behind(cmd *cobra.Command, words []string) (program, warnings []string, err error) {
 	rest := words
 	for len(rest) > 0 {
@@ -39,9 +39,9 @@ func behind(cmd *cobra.Command, words []string) (program, warnings []string, err
 	return rest, left(cmd, rest), nil
 }
 
-// left has a line for each flag of carma that the program gets and that was likely
-// meant for carma too: one of its own, the batch size that memory is estimated for,
-// and whatever the program's words begin with.
+// left returns a line for each flag of carma that is passed to the program but was
+// probably meant for carma too: flags of carma's own, the batch size for which memory is
+// estimated, and any flag with which the program's words begin.
 func left(cmd *cobra.Command, program []string) []string {
 	var lines []string
 	for i, word := range program {
@@ -61,8 +61,8 @@ func left(cmd *cobra.Command, program []string) []string {
 	return lines
 }
 
-// flagOf returns the flag of carma run that a word names in full, by its first name, or
-// nil.
+// flagOf returns the flag of carma run whose full name a word gives, under its main name,
+// or nil.
 func flagOf(cmd *cobra.Command, word string) *pflag.Flag {
 	name, is := strings.CutPrefix(word, "--")
 	name, _, _ = strings.Cut(name, "=")

@@ -13,8 +13,8 @@ import (
 	"carma/configs/dockerflags"
 )
 
-// DockerHint says what to do instead of a flag of docker run that carma does not have, or
-// is empty if docker run has no such flag either.
+// DockerHint returns the alternative for a flag of docker run that carma does not have,
+// or "" if docker run has no such flag either.
 func DockerHint(name string) string {
 	name = strings.TrimLeft(name, "-")
 	switch name {
@@ -30,28 +30,28 @@ func DockerHint(name string) string {
 	return f.ForFlags()
 }
 
-// byCaller are flags with values that ask for the default behaviour, depending on the
+// byCaller lists flags with values that request the default behaviour, depending on the
 // caller.
 var byCaller = map[string]func(value string) bool{
 	"cap-drop": func(string) bool { return os.Getuid() != 0 },
 }
 
-// hasValues says whether some values of a flag are taken that carma has not.
+// hasValues reports whether some values are accepted of a flag that carma lacks.
 func hasValues(f dockerflags.Flag) bool {
 	return len(f.Same) > 0 || byCaller[f.Name] != nil
 }
 
-// sameValue is a flag of docker run of which only some values are taken.
+// sameValue is a flag of docker run of which only some values are accepted.
 type sameValue struct {
 	dockerflags.Flag
-	retries *int // what --restart=on-failure sets
+	retries *int // set by --restart=on-failure
 	value   string
 }
 
 func (v *sameValue) String() string { return v.value }
 func (v *sameValue) Type() string   { return "string" }
 
-// Set takes a value that changes nothing, and docker's on-failure:N.
+// Set accepts a value that changes nothing, and docker's on-failure:N.
 func (v *sameValue) Set(value string) error {
 	v.value = value
 	if slices.Contains(v.Same, value) {
@@ -71,8 +71,8 @@ func (v *sameValue) Set(value string) error {
 	return fmt.Errorf("%q: %s", value, v.ForFlags())
 }
 
-// idleFlags adds the flags of docker run that ask for the default behaviour, also flags
-// for which only some values do. retries is set by --restart=on-failure:N.
+// idleFlags adds the flags of docker run that request the default behaviour, including
+// flags for which only some values do. --restart=on-failure:N sets retries.
 func idleFlags(flags *pflag.FlagSet, retries *int) {
 	for _, f := range dockerflags.All() {
 		switch {
@@ -87,8 +87,8 @@ func idleFlags(flags *pflag.FlagSet, retries *int) {
 	}
 }
 
-// carmas is carma's name for a flag of docker run: with docker's meaning, under
-// another name.
+// carmas returns carma's name for a flag of docker run with the same meaning but another
+// name.
 func carmas(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	f, _ := dockerflags.Named(name)
 	if len(name) == 1 {

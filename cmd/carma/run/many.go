@@ -20,8 +20,8 @@ import (
 	"carma/runner/api"
 )
 
-// manyOptions are the flags of run that make several tasks of one request, or
-// tie tasks to each other.
+// manyOptions contains the flags of run that make several tasks from one request, or tie
+// tasks to each other.
 type manyOptions struct {
 	array  taskfile.Array
 	sweep  []string
@@ -42,8 +42,7 @@ func (m *manyOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&m.json, "json", false, "with --dry-run: print JSON")
 }
 
-// resolve replaces short forms by the numbers of tasks: @, patterns and beginnings of
-// names.
+// resolve replaces short forms by task numbers: @, patterns and beginnings of names.
 func resolve(ctx context.Context, client *api.Client, s *api.Submission) error {
 	for i := range s.Tasks {
 		var after []api.Dependency
@@ -65,7 +64,7 @@ func resolve(ctx context.Context, client *api.Client, s *api.Submission) error {
 	return nil
 }
 
-// submission is everything that one command line asks for.
+// submission returns everything that one command line requests.
 func (o *options) submission(in io.Reader, args []string) (api.Submission, error) {
 	if o.many.json && !o.many.dryRun {
 		return api.Submission{}, cli.Usagef("carma inspect prints a task as JSON", "--json is for --dry-run")
@@ -110,8 +109,8 @@ func (o *options) submission(in io.Reader, args []string) (api.Submission, error
 	return api.Submission{Group: o.many.group, Tasks: tasks}, nil
 }
 
-// besideFile are the flags of run that go with -f; all others belong into the
-// file.
+// besideFile lists the flags of run that may be combined with -f; all others belong in
+// the file.
 var besideFile = []string{"file", "group", "detach", "dry-run", "json", "socket", "context", "config", "help"}
 
 func (o *options) fromFile(in io.Reader) (api.Submission, error) {
@@ -173,8 +172,8 @@ func (o *options) fromFile(in io.Reader) (api.Submission, error) {
 	return s, nil
 }
 
-// onThisHost reads the files that an entry of a task file names: files of environment,
-// and folders to mount. Relative paths begin at the file's folder.
+// onThisHost reads the files that an entry of a task file names: environment files, and
+// folders to mount. Relative paths start at the file's folder.
 func onThisHost(t *taskfile.Task, folder string) (err error) {
 	below := func(path string) string {
 		if path == "" || filepath.IsAbs(path) || path[0] == '~' {

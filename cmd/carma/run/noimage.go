@@ -13,7 +13,7 @@ import (
 )
 
 // noImage adds to a refusal how to run a program of this machine, if the word for the
-// image is one.
+// image is a program.
 func noImage(image string, err error) error {
 	var status *api.StatusError
 	if !errors.As(err, &status) || status.Status != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "image") {

@@ -1,4 +1,5 @@
-// Package run is carma run: a command line or a task file becomes a submission.
+// Package run contains the command carma run: it turns a command line or a task file into
+// a submission.
 package run
 
 import (
@@ -96,8 +97,8 @@ func (r *command) run(cmd *cobra.Command, args []string) error {
 	return r.one(cmd.Context(), client, &request.Tasks[0], signals)
 }
 
-// program is the image, empty without one, and its words: carma's flags
-// behind the image are taken out.
+// program returns the image, or "" without one, and the program's words, without carma's
+// flags after the image.
 func (r *command) program(cmd *cobra.Command, args []string) ([]string, error) {
 	bare, err := r.bare(cmd)
 	if err != nil {
@@ -118,8 +119,8 @@ func (r *command) program(cmd *cobra.Command, args []string) ([]string, error) {
 	return append(args[:1:1], words...), nil
 }
 
-// one submits a single task and, unless it is to be left alone, shows its output until
-// it has ended.
+// one submits a single task and, unless it is detached, shows its output until it has
+// ended.
 func (r *command) one(ctx context.Context, client *api.Client, request *api.Submit, signals <-chan os.Signal) error {
 	task, err := send(ctx, client, *request)
 	if err != nil {
@@ -144,7 +145,7 @@ func (r *command) one(ctx context.Context, client *api.Client, request *api.Subm
 	return at.Finish(&end, err)
 }
 
-// mayAttach refuses a terminal that cannot be given.
+// mayAttach refuses a terminal that is not possible.
 func mayAttach(a *cli.App, tasks []api.Submit) error {
 	for i := range tasks {
 		switch t := &tasks[i]; {
@@ -157,8 +158,8 @@ func mayAttach(a *cli.App, tasks []api.Submit) error {
 	return nil
 }
 
-// runAll submits several tasks and, unless they are to be left alone, shows
-// their output until all have ended.
+// runAll submits several tasks and, unless they are detached, shows their output until
+// all have ended.
 func runAll(ctx context.Context, a *cli.App, client *api.Client, request api.Submission, detach bool, signals <-chan os.Signal) error {
 	all, err := submit.Send(ctx, func(ctx context.Context) (api.SubmittedAll, error) { return client.SubmitAll(ctx, request) })
 	if err != nil {
@@ -174,7 +175,7 @@ func runAll(ctx context.Context, a *cli.App, client *api.Client, request api.Sub
 	return c.Finish(ends, err)
 }
 
-// options are the flags of run.
+// options contains the flags of run.
 type options struct {
 	request              api.Submit
 	env, envFiles, label []string
@@ -182,7 +183,7 @@ type options struct {
 	entrypoint           string
 	many                 manyOptions
 	set                  *pflag.FlagSet
-	notes                []string // about likely mistakes
+	notes                []string // about probable mistakes
 }
 
 func (o *options) flags(cmd *cobra.Command) {
@@ -200,8 +201,8 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.SetNormalizeFunc(carmas)
 }
 
-// submit builds the request for an image and its arguments; without an image the
-// first is empty.
+// submit builds the request for an image and its arguments; the first is "" without an
+// image.
 func (o *options) submit(args []string) (api.Submit, error) {
 	r := o.request
 	r.Image, r.Command = args[0], args[1:]
@@ -246,7 +247,7 @@ func (o *options) submit(args []string) (api.Submit, error) {
 	if o.set.Changed("entrypoint") {
 		r.Entrypoint = []string{o.entrypoint}
 	}
-	if r.Check() != nil { // said by the caller
+	if r.Check() != nil { // the caller reports it
 		return r, nil
 	}
 	if err := envs.Settle(&r, "."); err != nil {
@@ -269,14 +270,14 @@ func printIDs(a *cli.App, tasks []api.Submitted) {
 	}
 }
 
-// submissionFlags adds a flag for each field that one text can say.
+// submissionFlags adds a flag for each field that can be given as one text.
 func submissionFlags(cmd *cobra.Command, to *api.Submit) {
 	for _, f := range api.Fields() {
 		cli.FieldFlag(cmd, f, to)
 	}
 }
 
-// send sends a task; Ctrl-C gives up.
+// send sends a task. Ctrl-C gives up.
 func send(ctx context.Context, client *api.Client, request api.Submit) (api.Submitted, error) {
 	task, err := submit.Send(ctx, func(ctx context.Context) (api.Submitted, error) { return client.Submit(ctx, request) })
 	return task, noImage(request.Image, err)

@@ -2,8 +2,8 @@ package run
 
 import "strings"
 
-// visibleNotes returns lines about the variable that chooses GPUs under docker, which
-// carma sets. The daemon looks at CUDA_VISIBLE_DEVICES.
+// visibleNotes returns lines about the variable that selects GPUs in docker, which carma
+// sets itself. The daemon checks CUDA_VISIBLE_DEVICES.
 func visibleNotes(env []string) (notes []string) {
 	for _, variable := range env {
 		key, value, _ := strings.Cut(variable, "=")

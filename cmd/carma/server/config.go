@@ -31,7 +31,7 @@ their effect.`,
 	cli.DaemonFlags(cmd.Flags())
 	for _, name := range configs.Keys() {
 		if f := cmd.Flags().Lookup(name); f != nil {
-			f.Hidden = true // carma daemon --help has them
+			f.Hidden = true // carma daemon --help lists them
 		}
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

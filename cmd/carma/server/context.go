@@ -43,7 +43,7 @@ are kept in ~/.config/carma/contexts.yaml.`,
 
 // ContextNames completes the name of a context.
 func ContextNames(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-	l, _ := contexts.Read() // a file that is wrong completes nothing
+	l, _ := contexts.Read() // an invalid file completes nothing
 	return cli.Words(l.Names())(cmd, args, start)
 }
 
@@ -91,7 +91,7 @@ func listContexts(a *cli.App, cmd *cobra.Command, asJSON bool) error {
 	return a.Print(t)
 }
 
-// tokenText says where a context's token is.
+// tokenText describes the source of a context's token.
 func tokenText(c contexts.Context) string {
 	switch {
 	case strings.HasPrefix(c.Host, "unix:"):
@@ -188,7 +188,7 @@ in a pod the service account's. Nothing is asked of the daemon yet.`,
 	return cmd
 }
 
-// absoluteFile makes a path that a flag names absolute; the file must be there.
+// absoluteFile makes a path from a flag absolute; the file must exist.
 func absoluteFile(flag string, path *string) error {
 	if *path == "" {
 		return nil
@@ -245,7 +245,7 @@ func contextRemove(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// oneContext is for a command about one context.
+// oneContext checks that one context is named.
 func oneContext(_ *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:

@@ -1,4 +1,4 @@
-// Package server is the commands that describe the daemon and its machine: gpus,
+// Package server contains the commands that describe the daemon and its machine: gpus,
 // info and config.
 package server
 
@@ -58,7 +58,7 @@ GPUs and tasks live.`,
 			return printGPUs(ctx, to, client, cli.WidthOf(a.Out), *full, *asJSON)
 		}
 		if *every > 0 {
-			client.Stopping = nil // the table stays while the next daemon starts
+			client.Stopping = nil // the table remains while the next daemon starts
 			return a.Watch(cmd.Context(), *every, once)
 		}
 		return once(cmd.Context(), a)
@@ -90,7 +90,7 @@ func printGPUs(ctx context.Context, a *cli.App, client *api.Client, width int, f
 	return nil
 }
 
-// gpuTable shows the GPUs in a width; 0 is no limit.
+// gpuTable shows the GPUs within a width; 0 means no limit.
 func gpuTable(gpus []api.GPU, width int, uuids bool) *cli.Table {
 	t := &cli.Table{Columns: []cli.Column{
 		{Title: "GPU", Right: true}, {Title: "MODEL", Least: 8, Share: 3}, {Title: "RESERVED", Right: true}, {Title: "USED", Right: true},
@@ -133,7 +133,7 @@ func gpuTable(gpus []api.GPU, width int, uuids bool) *cli.Table {
 
 const leastTasks = 15
 
-// SMACT is a GPU's SM activity, marked when it is only a bound.
+// SMACT formats a GPU's SM activity, marked if it is only a bound.
 func SMACT(g api.GPU) string {
 	mark := ""
 	if g.Coarse {
@@ -142,14 +142,14 @@ func SMACT(g api.GPU) string {
 	return fmt.Sprintf("%s%.2f", mark, g.SMACT)
 }
 
-// shared says in a short word how tasks share a GPU.
+// shared returns a short word for the way in which tasks share a GPU.
 func shared(g api.GPU) string {
 	switch g.Sharing {
 	case "time-slicing":
 		return "turns"
 	case "mps-user":
 		return "users"
-	case "": // of an older daemon
+	case "": // from an older daemon
 		return "-"
 	}
 	return g.Sharing
@@ -162,8 +162,8 @@ func celsius(t float64) string {
 	return fmt.Sprintf("%.0fC", t)
 }
 
-// fitting names the tasks as fully as the room allows: all their numbers
-// matter more than some of their names.
+// fitting lists the tasks as completely as the room allows: all numbers matter more than
+// some names.
 func fitting(g api.GPU, room int) string {
 	for _, most := range []int{1000, 16, 12, 8} {
 		if s := residents(g, most); utf8.RuneCountInString(s) <= room {
@@ -180,8 +180,8 @@ func residents(g api.GPU, nameWidth int) string {
 	return "-"
 }
 
-// Residents lists the content of a GPU, one by one, with names up to a width. Faults come
-// first, because they must not be cut off.
+// Residents lists the content of a GPU, with names up to a width. Faults come first,
+// because they must not be cut off.
 func Residents(g api.GPU, nameWidth int) (parts []string) {
 	if g.Fault != "" {
 		text := "FAULT: " + g.Fault

@@ -51,7 +51,7 @@ func Info(a *cli.App) *cobra.Command {
 			}
 		}
 		for _, x := range info.Trouble {
-			if x.Code != "down" { // that is in the engine's line
+			if x.Code != "down" { // the engine's line contains it
 				a.Printf("%-8s %s\n", "trouble", cli.Printable(x.String()))
 			}
 		}
@@ -60,8 +60,8 @@ func Info(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// HostLine says how much of the machine's memory and processors is allocated to tasks, or
-// is empty if these are not allocated.
+// HostLine describes the allocated memory and processors of the machine, or is empty if
+// these are not allocated.
 func HostLine(h *api.Host) string {
 	if h == nil {
 		return ""
@@ -87,7 +87,7 @@ func helpersMemory(h *api.Host) (sum units.Bytes) {
 	return sum
 }
 
-// Engine names a daemon's engine, or says that it is down.
+// Engine names a daemon's engine, or reports that it is down.
 func Engine(info *api.Info) string {
 	if info.EngineDown != "" {
 		return info.Driver + ": down: " + cli.Printable(info.EngineDown)
@@ -95,7 +95,8 @@ func Engine(info *api.Info) string {
 	return strings.TrimSpace(info.Driver + " " + info.Engine)
 }
 
-// outputLine says how much space output takes, and how many finished tasks are kept.
+// outputLine describes the space that output takes, and the number of finished tasks
+// kept.
 func outputLine(info *api.Info) string {
 	o := info.Output
 	if o == nil {
@@ -108,7 +109,7 @@ func outputLine(info *api.Info) string {
 	return s
 }
 
-// keptLine says how long finished tasks are kept; sums of them are kept longer.
+// keptLine describes how long finished tasks are kept; sums of them are kept longer.
 func keptLine(info *api.Info) string {
 	var bounds []string
 	if info.KeepTasksFor > 0 {
@@ -126,7 +127,7 @@ func keptLine(info *api.Info) string {
 // namedUsers is the largest number of users in an energy line.
 const namedUsers = 3
 
-// energyLine says how much energy the tasks have used, and which users most of it.
+// energyLine describes the energy used by the tasks, and the users with the most.
 func energyLine(e *api.Energy) string {
 	if e == nil {
 		return ""
@@ -139,7 +140,7 @@ func energyLine(e *api.Energy) string {
 	return s
 }
 
-// taskCounts counts the tasks of each sort.
+// taskCounts counts the tasks of each kind.
 func taskCounts(info *api.Info) string {
 	s := fmt.Sprintf("%d running, %d queued", info.Running, info.Queued)
 	if info.Suspended > 0 {

@@ -10,9 +10,9 @@ import (
 	"carma/runner/api"
 )
 
-// Channels sends the user's channels for messages to the daemon, if there is a
-// notify.yaml: the daemon reads no files of users. A fault in the file is an error. A
-// refusal by the daemon gives only a message, because the tasks run without channels.
+// Channels sends the user's message channels to the daemon, if there is a notify.yaml,
+// because the daemon reads no files of users. An error in the file is returned. A refusal
+// by the daemon causes only a message, because tasks run without channels.
 func Channels(ctx context.Context, a *cli.App, client *api.Client) error {
 	path := notifyfile.Path()
 	if path == "" {

@@ -24,8 +24,9 @@ import (
 )
 
 // Commands reads the training settings in the tasks' command lines, and puts them into
-// the requests where nothing was given. Relative paths begin at folder. The lines, each
-// once, name the settings. It refuses nothing, because the user has not asked for it.
+// requests without explicit settings. Relative paths start at folder. The lines, without
+// duplicates, list the settings. It refuses nothing, because the user has not requested
+// it.
 func Commands(tasks []api.Submit, folder string) (lines []string) {
 	built := map[string]error{}
 	for i := range tasks {
@@ -38,12 +39,12 @@ func Commands(tasks []api.Submit, folder string) (lines []string) {
 	return lines
 }
 
-// command is a task whose command line is read.
+// command is a task whose command line is being read.
 type command struct {
 	*api.Submit
 	folder string
-	built  map[string]error // networks that were tried, by their inputs
-	taken  int              // GPUs that the daemon will take from its command line
+	built  map[string]error // networks already built, by their inputs
+	taken  int              // GPUs that the daemon will read from its command line
 }
 
 func (c *command) read() (lines []string) {
@@ -51,8 +52,8 @@ func (c *command) read() (lines []string) {
 	return append(said, c.training()...)
 }
 
-// gpus takes the number of GPUs from a file that the command names, where the command
-// itself does not say it. All else the daemon reads, which knows the image.
+// gpus reads the number of GPUs from a file that the command names, if the command itself
+// does not contain it. The daemon, which knows the image, reads everything else.
 func (c *command) gpus() []string {
 	if c.NoGPU || c.CommandCheck == "off" {
 		return nil
@@ -122,7 +123,7 @@ func (c *command) training() (lines []string) {
 	return lines
 }
 
-// fit leaves out a spread over GPUs that the task does not have. The note says so.
+// fit removes a spread over GPUs that the task does not have. The note reports this.
 func (c *command) fit(r *api.Read) (note string) {
 	const key = "sequence_parallel"
 	n, err := strconv.Atoi(r.Train[key])
@@ -134,7 +135,7 @@ func (c *command) fit(r *api.Read) (note string) {
 }
 
 // model returns the name of a model in a command line, and its description if it is a
-// folder here. The name is empty if it is neither a known name nor such a folder.
+// local folder. The name is empty if it is neither a known name nor such a folder.
 func (c *command) model(ref string) (name string, network json.RawMessage) {
 	if named.Known(ref) {
 		return ref, nil
@@ -150,7 +151,7 @@ func (c *command) model(ref string) (name string, network json.RawMessage) {
 	return models.Clip(d.Name), d.Network
 }
 
-// try builds the network with all settings, because wrongly read settings must not stop a
+// try builds the network with all settings, because misread settings must not stop a
 // task.
 func (c *command) try(r *api.Read, network json.RawMessage) error {
 	with := *c.Submit
@@ -186,7 +187,7 @@ func (c *command) open(name string) ([]byte, error) {
 	if !ok {
 		return nil, os.ErrNotExist
 	}
-	if !networks.IsFile(p) { // a pipe might not end
+	if !networks.IsFile(p) { // reading a pipe might not end
 		return nil, os.ErrNotExist
 	}
 	f, err := os.Open(p)
@@ -197,9 +198,9 @@ func (c *command) open(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, arguments.MaxFile+1))
 }
 
-// hostPath returns the path on this machine of a path of the task. For a container it is
-// found through its mounts. A relative path starts at the present folder if the image's
-// working folder is not known.
+// hostPath returns the path on this machine for a path of the task. For a container it
+// uses the mounts. A relative path starts at the current folder if the image's working
+// folder is unknown.
 func (c *command) hostPath(name string) (string, bool) {
 	if c.Bare() {
 		if filepath.IsAbs(name) {

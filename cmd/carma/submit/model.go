@@ -16,9 +16,9 @@ import (
 	"carma/runner/api"
 )
 
-// Model reads the file that a task's est-model names, if it names one, and puts its
-// description into the request: the daemon reads no files. A relative path begins at
-// folder. The warnings list the assumptions.
+// Model reads the file that a task's est-model names, if any, and puts its description
+// into the request, because the daemon reads no files. A relative path starts at folder.
+// The warnings list the assumptions.
 func Model(s *api.Submit, folder string) (warnings []string, err error) {
 	path, is, err := modelFile(s.EstModel, folder)
 	if !is || err != nil {
@@ -43,8 +43,8 @@ func Model(s *api.Submit, folder string) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// figures puts the parameters of a file of weights into the request: without a network
-// they are all that is known, as with params.
+// figures puts the parameters of a file of weights into the request. Without a network
+// only they are known, as with params.
 func figures(s *api.Submit, path string) (warnings []string, err error) {
 	w, notes, err := networks.Count(path)
 	if err != nil {
@@ -60,9 +60,9 @@ func figures(s *api.Submit, path string) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// modelFile returns the path that an est-model means. is: it is not a name. A word that
-// looks like a path is one; for other words a known name takes precedence over a file of
-// that name.
+// modelFile returns the path in an est-model. is is false if the text is a name. A word
+// that looks like a path is a path; for other words a known name takes precedence over a
+// file of that name.
 func modelFile(ref, folder string) (path string, is bool, err error) {
 	if ref == "" {
 		return "", false, nil
@@ -78,7 +78,7 @@ func modelFile(ref, folder string) (path string, is bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil && !asked:
-		return "", false, nil // a name, known to the daemon or not
+		return "", false, nil // a name, whether the daemon knows it or not
 	case errors.Is(err, fs.ErrNotExist):
 		return "", false, cli.Usagef("carma models list shows the names", "--est-model %s: no such file", ref)
 	case err != nil:
@@ -93,10 +93,10 @@ func modelFile(ref, folder string) (path string, is bool, err error) {
 	return "", false, cli.Usagef("", "--est-model %s: not a file", ref)
 }
 
-// modelEndings are the endings of files that describe networks.
+// modelEndings lists the extensions of files that describe networks.
 var modelEndings = []string{".json", ".onnx", ".txt", ".safetensors", ".log"}
 
-// readable is an error about a file, without the name of the system's call.
+// readable formats an error about a file, without the name of the system call.
 func readable(err error) string {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Path + ": " + cli.Reason(err).Error()

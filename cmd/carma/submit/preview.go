@@ -12,7 +12,7 @@ import (
 )
 
 // Preview prints the result of a submission without submitting it. Without a daemon it
-// prints the facts that are known here, and says so.
+// prints only the locally known facts, and says so.
 func Preview(ctx context.Context, a *cli.App, client *api.Client, s api.Submission, asJSON bool) error {
 	p, err := client.Preview(ctx, s)
 	var none *api.NoDaemonError
@@ -44,7 +44,7 @@ func Preview(ctx context.Context, a *cli.App, client *api.Client, s api.Submissi
 	return nil
 }
 
-// unasked is a submission as far as it is known without a daemon.
+// unasked returns a submission's preview as far as it is known without a daemon.
 func unasked(s api.Submission) api.Preview {
 	p := api.Preview{Group: s.Group}
 	size, count := map[string]int{}, map[string]int{}
@@ -79,7 +79,7 @@ func unasked(s api.Submission) api.Preview {
 	return p
 }
 
-// previewTable shows a preview; known: a daemon was asked.
+// previewTable formats a preview. known is set if a daemon answered.
 func previewTable(p *api.Preview, known bool) *cli.Table {
 	t := &cli.Table{Columns: []cli.Column{
 		{Title: "NAME", Least: 8, Share: 2}, {Title: "IMAGE", Least: 8, Share: 2}, {Title: "COMMAND", Least: 10, Share: 3},

@@ -6,9 +6,9 @@ import (
 	"carma/runner/api"
 )
 
-// Proxies gives the containers of a submission, and of a suite unless that is nil, the
-// proxies of the user's docker configuration, as docker run and docker compose do. A
-// cluster has proxies of its own.
+// Proxies sets the proxies of the user's docker configuration in the containers of a
+// submission and, unless it is nil, of a suite, as docker run and docker compose do. A
+// cluster has its own proxies.
 func Proxies(a *cli.App, client *api.Client, tasks []api.Submit, around *api.Suite) {
 	if client.Remote() {
 		return

@@ -1,5 +1,5 @@
-// Package submit has the shared parts of run and suite up: sending tasks to the daemon,
-// or showing the requests instead.
+// Package submit contains the shared parts of run and suite up: sending tasks to the
+// daemon, or showing the requests instead.
 package submit
 
 import (

@@ -23,8 +23,8 @@ import (
 	"carma/runner/api"
 )
 
-// builder has images built by the Docker engine that the tasks will run on:
-// the one of DOCKER_HOST, as the daemon's.
+// builder builds images with the Docker engine on which the tasks will run: the engine of
+// DOCKER_HOST, as for the daemon.
 type builder struct {
 	*cli.App
 	engine *client.Client
@@ -73,7 +73,7 @@ func (b *builder) build(ctx context.Context, daemon *api.Client, s *compose.Serv
 		options.Dockerfile = inlineName
 	}
 	content, send := io.Pipe()
-	go func() { send.CloseWithError(packContext(send, s.Build)) }() // ends when the engine has read or the pipe is closed
+	go func() { send.CloseWithError(packContext(send, s.Build)) }() // ends when the engine has read everything or the pipe is closed
 	answer, err := b.engine.ImageBuild(ctx, content, options)
 	if err == nil {
 		defer answer.Body.Close()
@@ -109,8 +109,8 @@ func (b *builder) show(from io.Reader) error {
 // inlineName is the name of dockerfile_inline in the context.
 const inlineName = ".carma.Dockerfile"
 
-// packContext writes a build's folder as a tar, without what .dockerignore
-// leaves out.
+// packContext writes a build's folder as a tar, without the files excluded by
+// .dockerignore.
 func packContext(to io.Writer, b *compose.Build) error {
 	w := tar.NewWriter(to)
 	ignored, err := ignoredBy(b)

@@ -66,11 +66,11 @@ type content struct {
 	client  *api.Client
 	group   string
 	tasks   []api.Task
-	helpers *api.SuiteState // or nil if none are up
+	helpers *api.SuiteState // or nil if no helpers are up
 }
 
-// contentOf finds the tasks and helpers of the suite that a command line means;
-// with more, the arguments behind it are services.
+// contentOf finds the tasks and helpers of the suite that a command line selects. With
+// more, the arguments after it are services.
 func contentOf(a *cli.App, cmd *cobra.Command, s *named, args []string, more bool) (*content, error) {
 	name, services, err := group(a, s, args, more)
 	if err != nil {
@@ -146,7 +146,7 @@ print a table of the results. Exits with 0 if all succeeded, else with 1.`,
 	return cmd
 }
 
-// untilAllFinished waits for tasks, which it brings up to date.
+// untilAllFinished waits for tasks, and updates them.
 func untilAllFinished(ctx context.Context, a *cli.App, client *api.Client, tasks []api.Task) error {
 	for i := range tasks {
 		if tasks[i].Finished() {

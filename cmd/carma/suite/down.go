@@ -43,7 +43,7 @@ success. The output of the tasks stays until carma rm, volumes until -v.`,
 	return cmd
 }
 
-// down stops the tasks of a suite, and then takes its helpers down.
+// down stops the tasks of a suite, then removes its helpers.
 func down(ctx context.Context, a *cli.App, client *api.Client, group string, request api.StopRequest, volumes bool) error {
 	stopped, err := client.StopGroup(ctx, group, request)
 	if err != nil && !notFound(err) {

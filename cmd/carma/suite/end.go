@@ -19,7 +19,7 @@ import (
 	"carma/runner/api"
 )
 
-// endReport says how the end of a suite is reported.
+// endReport configures the report about the end of a suite.
 type endReport struct {
 	json         bool
 	junit, color string
@@ -35,11 +35,10 @@ func (r *endReport) colorFlag(f *pflag.FlagSet) {
 	cli.ChoiceFlag(f, &r.color, []string{"auto", "always", "never"}, "color", "color the tasks' names: auto (on a terminal), always or never")
 }
 
-// colors are the terminal colors that are readable on light and dark backgrounds.
+// colors lists the terminal colors that are readable on light and dark backgrounds.
 var colors = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 
-// painter gives the tasks of each service a color of its own. It returns nil for no
-// colors.
+// painter assigns a color to the tasks of each service. It returns nil for no colors.
 func (r *endReport) painter(to io.Writer, tasks []api.Submit) func(int, string) string {
 	if r.color == "never" || r.color != "always" && (!cli.IsTerminal(to) || os.Getenv("NO_COLOR") != "") {
 		return nil
@@ -65,8 +64,8 @@ type result struct {
 	Tasks []api.Task `json:"tasks"`
 }
 
-// ended reports how the tasks of a suite ended and returns the error to
-// exit with: 1 when one did not succeed.
+// ended reports the ends of a suite's tasks and returns the error with which to exit: 1
+// if one did not succeed.
 func ended(ctx context.Context, a *cli.App, client *api.Client, r *endReport, name string, tasks []api.Task) error {
 	result := result{Suite: name, OK: true, Tasks: tasks}
 	succeeded := 0
@@ -95,7 +94,7 @@ func ended(ctx context.Context, a *cli.App, client *api.Client, r *endReport, na
 	return cli.CodeError(cli.ExitFailed)
 }
 
-// endTable shows how finished tasks ended.
+// endTable lists the ends of finished tasks.
 func endTable(list []api.Task) *cli.Table {
 	t := &cli.Table{Columns: []cli.Column{
 		{Title: "TASK", Least: 8, Share: 2}, {Title: "END"}, {Title: "CODE", Right: true}, {Title: "RUNS", Right: true}, {Title: "GPU", Least: 3, Share: 1},
@@ -155,8 +154,8 @@ type junitSkipped struct {
 // junitTail is the number of last lines of a failed task's output in a report.
 const junitTail = 40
 
-// writeJUnit writes a suite's result for CI: a task is a test case, one that
-// failed has the end of its output, one that never ran or was stopped is skipped.
+// writeJUnit writes a suite's result for CI. A task is a test case. A failed task
+// contains the end of its output. A task that never ran or was stopped counts as skipped.
 func writeJUnit(ctx context.Context, client *api.Client, path, name string, tasks []api.Task) error {
 	s := junitSuite{Name: name, Tests: len(tasks)}
 	var first, end time.Time
@@ -197,7 +196,7 @@ func writeJUnit(ctx context.Context, client *api.Client, path, name string, task
 	return os.WriteFile(cli.ExpandHome(path), append(append([]byte(xml.Header), text...), '\n'), 0o644)
 }
 
-// tailOf returns the end of a task's output. An error of reading is part of the text.
+// tailOf returns the end of a task's output. A read error becomes part of the text.
 func tailOf(ctx context.Context, client *api.Client, t *api.Task) string {
 	var b strings.Builder
 	_, err := client.Logs(ctx, strconv.FormatInt(t.ID, 10), api.LogOptions{Tail: junitTail}, func(l api.LogLine) error {

@@ -19,11 +19,11 @@ import (
 	"carma/internal/suggest"
 )
 
-// named name a suite and what goes into its files.
+// named contains the flags that select a suite, and the settings for its files.
 type named struct {
 	name                      string
 	files, envFiles, profiles []string
-	// ended: helpers that are gone are meant, too.
+	// ended is set if removed helpers are included.
 	ended bool
 }
 
@@ -45,8 +45,8 @@ func atMostOne(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// namedSuite wants a file, or a name with -p, or files that are found; more arguments
-// are services.
+// namedSuite accepts a file, or a name with -p, or files found by default. With more,
+// further arguments are services.
 func namedSuite(more bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if named := cmd.Flags().Changed("project-name"); named && len(args) > 0 && !more {
@@ -65,7 +65,7 @@ func completeFile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// options are the settings from outside the file, for the current folder.
+// options returns the settings from outside the file, for the current folder.
 func (s *named) options() (o compose.Options, err error) {
 	o = compose.Options{Name: s.name, Profiles: s.profiles, Environ: os.Environ(), UID: os.Getuid(), GID: os.Getgid()}
 	for _, path := range s.envFiles {
@@ -75,8 +75,8 @@ func (s *named) options() (o compose.Options, err error) {
 	return o, err
 }
 
-// refs returns the files of a command line, and the arguments that are left. It returns
-// none if no file is named and none is found.
+// refs returns the files of a command line, and the remaining arguments. It returns none
+// if no file is named and none is found.
 func (s *named) refs(o compose.Options, args []string, more bool) (refs, rest []string, err error) {
 	switch {
 	case len(s.files) > 0:
@@ -89,12 +89,12 @@ func (s *named) refs(o compose.Options, args []string, more bool) (refs, rest []
 		return nil, nil, wrongFile(err)
 	}
 	if len(refs) == 0 && len(args) > 0 {
-		return args[:1], args[1:], nil // whose error says that it is no file
+		return args[:1], args[1:], nil // its error reports that it is not a file
 	}
 	return refs, args, nil
 }
 
-// isSuite reports whether an argument names a file or a suite of carma's own.
+// isSuite reports whether an argument names a file or a suite that ships with carma.
 func isSuite(ref string) bool {
 	if ref == "-" || slices.Contains(suites.Names(), ref) {
 		return true
@@ -103,18 +103,18 @@ func isSuite(ref string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// sources has the content of a suite's files, and the base of their relative paths.
+// sources contains the content of a suite's files, and the base of their relative paths.
 type sources struct {
-	compose.File // the first; the others are in Over
+	compose.File // the first file; the others are in Over
 	compose.Options
-	// rest are the arguments that name no file.
+	// rest contains the arguments that name no file.
 	rest []string
-	// found are the names of the files that were found by default.
+	// found contains the names of the files found by default.
 	found []string
 }
 
-// open reads the Compose files that a command line selects; - is standard input. more says
-// that arguments may also be services.
+// open reads the Compose files that a command line selects; - is standard input. With
+// more, arguments may also be services.
 func (s *named) open(in io.Reader, args []string, more bool) (*sources, error) {
 	o, err := s.options()
 	if err != nil {
@@ -180,7 +180,7 @@ func absolute(path string) string {
 	return path
 }
 
-// wrongFile turns a fault of a file into a usage error.
+// wrongFile turns an error in a file into a usage error.
 func wrongFile(err error) error {
 	var wrong *taskfile.Error
 	if errors.As(err, &wrong) {

@@ -13,10 +13,10 @@ import (
 	"carma/runner/api"
 )
 
-// endLines is the number of last lines that are shown of an ended helper.
+// endLines is the number of last lines shown of an ended helper.
 const endLines = 10
 
-// sayEnd shows the last words of a helper that has ended badly.
+// sayEnd shows the last output of a failed helper.
 func sayEnd(ctx context.Context, a *cli.App, client *api.Client, name string, h *api.HelperState) {
 	bad := h.ExitCode != nil && *h.ExitCode != 0 || h.Restarts > 0 || h.Health == "unhealthy"
 	if !bad || ctx.Err() != nil {
@@ -50,8 +50,7 @@ func helperLogs(ctx context.Context, client *api.Client, console *cli.Console, s
 	return errors.Join(errs...)
 }
 
-// stay shows the output of a suite that has only helpers, until Ctrl-C takes it
-// down.
+// stay shows the output of a suite that has only helpers, until Ctrl-C removes them.
 func stay(ctx context.Context, a *cli.App, client *api.Client, name string) error {
 	s, err := client.Suite(ctx, name)
 	if err != nil {
@@ -102,8 +101,8 @@ func stay(ctx context.Context, a *cli.App, client *api.Client, name string) erro
 	return nil
 }
 
-// some returns the helpers of the named services, or all helpers if no service is named. rest
-// has the names that are not helpers.
+// some returns the helpers of the named services, or all helpers if no service is named.
+// rest contains the names that are not helpers.
 func some(s *api.SuiteState, services []string) (helpers []api.HelperState, rest []string) {
 	if len(services) == 0 {
 		return s.Helpers, nil

@@ -16,13 +16,13 @@ import (
 // lookEvery is the time between two requests for the state of a starting suite.
 const lookEvery = 200 * time.Millisecond
 
-// notFound reports whether the daemon knows no such thing.
+// notFound reports whether the daemon answered that an object does not exist.
 func notFound(err error) bool {
 	var status *api.StatusError
 	return errors.As(err, &status) && status.Status == http.StatusNotFound
 }
 
-// raise brings the helpers of a suite up and returns when the tasks can start. If they
+// raise starts the helpers of a suite and returns when the tasks can start. If they
 // cannot, it removes the helpers that it has made.
 func raise(ctx context.Context, a *cli.App, client *api.Client, name string, around api.Suite) error {
 	_, err := client.Suite(ctx, name)
@@ -90,8 +90,7 @@ func untilReady(ctx context.Context, a *cli.App, client *api.Client, name string
 	}
 }
 
-// previewHelpers prints the helpers of a suite; the daemon says whether it would
-// take them.
+// previewHelpers prints the helpers of a suite; the daemon checks them.
 func previewHelpers(ctx context.Context, a *cli.App, client *api.Client, s *compose.Suite, around *api.Suite, asJSON bool) error {
 	_, err := client.PutSuite(ctx, s.Name, *around, true)
 	var none *api.NoDaemonError

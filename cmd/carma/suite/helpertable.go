@@ -28,7 +28,7 @@ func condition(h *api.HelperState) string {
 	return text
 }
 
-// at lists the addresses of ports after a word, or is empty if there are none.
+// at lists the addresses of ports after a word, or returns "" if there are none.
 func at(ports []api.HelperPort, word string) string {
 	var all []string
 	for _, p := range ports {
@@ -50,11 +50,11 @@ func at(ports []api.HelperPort, word string) string {
 	return word + strings.Join(all, ", ")
 }
 
-// roomForBooked is the width from which on a table of helpers shows allocations.
+// roomForBooked is the least width at which a table of helpers shows allocations.
 const roomForBooked = 100
 
-// helperTable shows the helpers of a suite: their limits, and, in a wide table, the
-// allocations of the machine for them.
+// helperTable shows the helpers of a suite: their limits and, in a wide table, the
+// resources allocated to them.
 func helperTable(s *api.SuiteState, now time.Time, width int) *cli.Table {
 	t := &cli.Table{Columns: []cli.Column{
 		{Title: "HELPER", Least: 8, Share: 2}, {Title: "IMAGE", Least: 8, Share: 2}, {Title: "STATE", Least: 10, Share: 2},

@@ -1,5 +1,5 @@
-// Package suite is carma suite: the services of a Compose file as tasks. The file
-// itself is read by configs/suites/compose.
+// Package suite contains the command carma suite: the services of a Compose file as
+// tasks. configs/suites/compose reads the file itself.
 package suite
 
 import (
@@ -36,7 +36,7 @@ docs/suites.md lists the keys that carma honours.`,
 	}, upCommand(a), psCommand(a), logsCommand(a), waitCommand(a), downCommand(a))
 }
 
-// load reads a suite and warns of the keys that are not honoured.
+// load reads a suite and prints warnings about unsupported keys.
 func load(ctx context.Context, a *cli.App, s *named, args []string) (*compose.Suite, error) {
 	from, err := s.open(a.In, args, false)
 	if err == errNoFile {

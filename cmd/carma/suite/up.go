@@ -19,7 +19,7 @@ import (
 	"carma/runner/api"
 )
 
-// upFlags are the flags of suite up.
+// upFlags contains the flags of suite up.
 type upFlags struct {
 	named
 	endReport
@@ -131,7 +131,7 @@ func up(ctx context.Context, a *cli.App, client *api.Client, o *upFlags, args []
 	return ended(ctx, a, client, &o.endReport, all.Group, ends)
 }
 
-// raiseUnlessStopped brings the helpers up; Ctrl-C takes them down again.
+// raiseUnlessStopped starts the helpers; Ctrl-C removes them again.
 func raiseUnlessStopped(ctx context.Context, a *cli.App, client *api.Client, name string, around api.Suite) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -145,7 +145,7 @@ func raiseUnlessStopped(ctx context.Context, a *cli.App, client *api.Client, nam
 // dryRun prints the effect of an up.
 func dryRun(ctx context.Context, a *cli.App, client *api.Client, o *upFlags, s *compose.Suite) error {
 	sayWhatIsMade(a, s)
-	for _, v := range services(s) { // the daemon cannot look at folders that an up would make
+	for _, v := range services(s) { // the daemon cannot check folders that an up would create
 		v.Submit.Mounts = slices.DeleteFunc(v.Submit.Mounts, func(m api.Mount) bool { return slices.Contains(v.Create, m.Source) })
 	}
 	request, err := s.Submission()
@@ -163,7 +163,7 @@ func dryRun(ctx context.Context, a *cli.App, client *api.Client, o *upFlags, s *
 	return submit.Preview(ctx, a, client, request, o.json)
 }
 
-// countGPUs sets the number of GPUs for services that want all.
+// countGPUs sets the number of GPUs for services that request all.
 func countGPUs(ctx context.Context, a *cli.App, client *api.Client, s *compose.Suite, mayMiss bool) error {
 	n := -1
 	for i := range s.Services {
@@ -188,7 +188,7 @@ func countGPUs(ctx context.Context, a *cli.App, client *api.Client, s *compose.S
 	return nil
 }
 
-// services are the tasks' services and the helpers of a suite.
+// services returns the tasks' services and the helpers of a suite.
 func services(s *compose.Suite) (all []*compose.Service) {
 	for _, list := range [][]compose.Service{s.Helpers, s.Services} {
 		for i := range list {
@@ -198,7 +198,7 @@ func services(s *compose.Suite) (all []*compose.Service) {
 	return all
 }
 
-// makeReady builds the images and makes the folders that the services need.
+// makeReady builds the images and creates the folders that the services need.
 func makeReady(ctx context.Context, a *cli.App, client *api.Client, s *compose.Suite, rebuild bool) error {
 	all := services(s)
 	for _, v := range all {

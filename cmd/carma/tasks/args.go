@@ -1,5 +1,5 @@
-// Package tasks is the commands about tasks that the daemon knows: ps, logs, wait,
-// stop, rm, inspect and why.
+// Package tasks contains the commands about tasks of the daemon: ps, logs, wait, stop,
+// rm, inspect and why.
 package tasks
 
 import (

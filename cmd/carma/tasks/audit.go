@@ -14,8 +14,8 @@ import (
 	"carma/runner/api"
 )
 
-// listAudit prints the acts of administrators, of all tasks or of one. last is the number
-// of acts, 0 if none was given.
+// listAudit prints the actions of administrators, on all tasks or on one. last is the
+// number of actions, or 0 if none was given.
 func listAudit(a *cli.App, cmd *cobra.Command, args []string, s *pick.Selector, last int, asJSON bool) error {
 	for _, name := range []string{"failed", "group", "label", "filter", "format"} {
 		if cmd.Flags().Changed(name) {
@@ -67,8 +67,8 @@ func listAudit(a *cli.App, cmd *cobra.Command, args []string, s *pick.Selector, 
 	return a.Print(auditTable(acts.Records))
 }
 
-// numberOf returns the number of a task. A number is taken as it is: the task may have
-// been removed.
+// numberOf returns the number of a task. It does not look up a number, because the task
+// may have been removed.
 func numberOf(ctx context.Context, client *api.Client, ref string) (int64, error) {
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 {
 		return n, nil

@@ -17,7 +17,7 @@ type column struct {
 	cell func(r *row, now time.Time) string
 }
 
-// columns are in the order of help and of the widest table.
+// columns is in the order of the help text and of the widest table.
 var columns = []column{
 	{cli.Column{Title: "ID", Right: true}, func(r *row, _ time.Time) string { return r.ids() }},
 	{cli.Column{Title: "NAME", Least: 8, Share: 2}, func(r *row, _ time.Time) string { return r.name() }},
@@ -43,7 +43,7 @@ var columns = []column{
 	{cli.Column{Title: "WHY", Least: 16, Share: 3}, func(r *row, _ time.Time) string { return r.why() }},
 }
 
-// columnNamed finds a column by its title, whatever its case.
+// columnNamed finds a column by its title, ignoring case.
 func columnNamed(title string) (column, error) {
 	var titles []string
 	for _, c := range columns {
@@ -56,7 +56,7 @@ func columnNamed(title string) (column, error) {
 }
 
 // shown returns the columns of a table without a format: the permanent ones, and columns
-// that some task fills. A width of 0 is no limit.
+// that are not empty. A width of 0 means no limit.
 func shown(rows []row, now time.Time, width int) (some []column) {
 	broad := width == 0 || width >= wide
 	anyTask := func(fits func(*api.Task) bool) bool {
@@ -141,8 +141,8 @@ func away(t *api.Task) string {
 	return cli.Age(sum)
 }
 
-// inHost returns the host memory in GiB that holds a suspended task's GPU memory, or
-// empty if none does.
+// inHost returns the host memory in GiB that contains a suspended task's GPU memory, or
+// "" if there is none.
 func inHost(t *api.Task) string {
 	if t.Suspension == nil {
 		return ""

@@ -75,7 +75,7 @@ over within milliseconds may be left out.`,
 type event struct {
 	Time     time.Time    `json:"time"`
 	Event    string       `json:"event"`
-	Before   string       `json:"before,omitempty"` // the phase before, or empty if it is new
+	Before   string       `json:"before,omitempty"` // the previous phase, or empty for a new task
 	Task     int64        `json:"task"`
 	Name     string       `json:"name"`
 	User     string       `json:"user"`
@@ -91,17 +91,17 @@ type state struct {
 	phase   string
 	attempt int
 	idle    bool
-	devices string // why it cannot open its GPUs
+	devices string // reason why it cannot open its GPUs
 }
 
-// teller prints the events of the tasks that are chosen.
+// teller prints the events of the selected tasks.
 type teller struct {
 	a        *cli.App
 	client   *api.Client
 	asJSON   bool
-	left     int // events to report before the end, or 0 for no end
+	left     int // number of events before the end, or 0 for no end
 	chosen   *pick.Selector
-	known    map[int64]state // unfinished tasks; look-up, and after a restart
+	known    map[int64]state // unfinished tasks; for look-up, and after a restart
 	patience *cli.Patience
 }
 
@@ -116,7 +116,7 @@ func (e *teller) run(ctx context.Context) error {
 			e.patience = cli.NewPatience(e.a.Say)
 		}
 		if err == nil {
-			err = &api.NoDaemonError{Socket: e.client.Socket()} // it ended the stream: it stops
+			err = &api.NoDaemonError{Socket: e.client.Socket()} // the daemon ended the stream because it stops
 		}
 		if errors.Is(err, io.EOF) {
 			return err
@@ -153,7 +153,7 @@ func (e *teller) catchUp(ctx context.Context, first bool) error {
 		if err != nil && cli.Away(err) {
 			return err
 		}
-		delete(e.known, id) // removed, or reported
+		delete(e.known, id) // removed, or already reported
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func stateOf(t *api.Task) state {
 	return s
 }
 
-// tell prints a task's change, if it is one that people want to see.
+// tell prints a task's change, if it is of interest.
 func (e *teller) tell(t api.Task) error {
 	before, known := e.known[t.ID]
 	now := stateOf(&t)
@@ -197,7 +197,7 @@ func (e *teller) tell(t api.Task) error {
 	return e.print(&ev, &t)
 }
 
-// print prints an event; the error is io.EOF with the last that was asked for.
+// print prints an event. It returns io.EOF with the last requested event.
 func (e *teller) print(ev *event, t *api.Task) error {
 	if e.asJSON {
 		if err := json.NewEncoder(e.a.Out).Encode(ev); err != nil {
@@ -212,7 +212,7 @@ func (e *teller) print(ev *event, t *api.Task) error {
 	return nil
 }
 
-// about returns further facts of an event, after two spaces.
+// about returns additional facts of an event, after two spaces.
 func about(t *api.Task) string {
 	text := Hint(t)
 	if last := cli.LastAttempt(t); cli.Placed(t) && last != nil && t.Phase != string(model.Suspending) {
@@ -226,7 +226,7 @@ func about(t *api.Task) string {
 	return "  " + cli.Printable(text)
 }
 
-// changed returns the time at which a task entered its phase, as far as it is known.
+// changed returns the time at which a task entered its phase, as far as known.
 func changed(t *api.Task) time.Time {
 	last := cli.LastAttempt(t)
 	switch {

@@ -18,10 +18,10 @@ import (
 // format is the output format of ps, from --format.
 type format struct {
 	table   bool // with titles and aligned
-	lines   bool // a JSON object per line
+	lines   bool // one JSON object per line
 	columns []column
 	form    *template.Template
-	titles  []string // of a template in a table
+	titles  []string // titles of a template in a table
 }
 
 // parseFormat reads the value of --format:
@@ -64,7 +64,7 @@ func (f *format) template(text string) (err error) {
 		"join": strings.Join, "lower": strings.ToLower, "upper": strings.ToUpper,
 	}).Parse(text)
 	if err == nil {
-		err = f.form.Execute(io.Discard, newFields(&api.Task{}, time.Time{})) // finds fields that are not there
+		err = f.form.Execute(io.Discard, newFields(&api.Task{}, time.Time{})) // detects unknown fields
 	}
 	if err == nil {
 		for _, part := range strings.Split(text, "\t") {
@@ -80,7 +80,7 @@ func (f *format) template(text string) (err error) {
 	return cli.Usagef("write for example '{{.ID}} {{.Name}}'", "--format: %s", strings.TrimPrefix(err.Error(), "template: "))
 }
 
-// noField finds in a template's error the whole expression, .State.Pid, and the unknown
+// noField finds, in a template's error, the whole expression (.State.Pid) and the unknown
 // name.
 var noField = lazyregexp.New(`(?:<(\.[\w.]+)>: )?can't evaluate field (\w+)`)
 
@@ -138,8 +138,8 @@ func (f *format) fill(a *cli.App, rows []row, now time.Time, width int) error {
 	return nil
 }
 
-// fields are a template's fields of a task: all that carma inspect shows, the cells of
-// ps, and docker's names.
+// fields contains a template's fields of a task: all fields of carma inspect, the cells
+// of ps, and docker's names.
 type fields struct {
 	*api.Task
 	GPU, Mem, Time, Prio, Command, Start, End, Code, Progress, Slow, Energy, Away, Host, Labels, Why string
@@ -147,7 +147,7 @@ type fields struct {
 	Names, Status, State, CreatedAt, RunningFor string
 }
 
-// fieldNames are the candidates for a mistyped name.
+// fieldNames lists the candidates for a mistyped name.
 var fieldNames = []string{
 	"ID", "Name", "User", "Group", "Image", "Submit", "Phase", "Priority", "Position", "Submitted", "Started", "Ended", "Attempts", "ExitCode", "Reason",
 	"GPU", "Mem", "Time", "Prio", "Command", "Start", "End", "Code", "Progress", "Slow", "Energy", "Away", "Host", "Suspension", "Labels", "Why", "Names", "Status", "State", "CreatedAt", "RunningFor",

@@ -11,11 +11,11 @@ import (
 	"carma/runner/api"
 )
 
-// pastColumns are the columns of carma history.
+// pastColumns lists the columns of carma history.
 var pastColumns = []string{"END", "ID", "NAME", "USER", "PHASE", "CODE", "GPU", "MEM", "START", "TIME", "ENERGY", "WHY"}
 
-// ListHistory lets a command list ended tasks, ordered by time, or show the life of one
-// task, unless its argument is one of its own commands.
+// ListHistory makes a command list ended tasks, ordered by time, or show the history of
+// one task, unless its argument is a subcommand.
 func ListHistory(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	s := pick.Selector{Finished: true}
 	s.Flags(cmd)

@@ -62,7 +62,7 @@ it names instead, as carma ps does.`,
 	return cmd
 }
 
-// formatted prints tasks as --format says.
+// formatted prints tasks in the format of --format.
 func formatted(ctx context.Context, a *cli.App, client *api.Client, f *format, list []api.Task) error {
 	info, err := client.Info(ctx)
 	if err != nil {

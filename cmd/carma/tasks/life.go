@@ -16,7 +16,7 @@ import (
 	"carma/runner/api"
 )
 
-// tellLife prints the history of the task that the words name.
+// tellLife prints the history of the named task.
 func tellLife(a *cli.App, cmd *cobra.Command, args []string, asJSON bool) error {
 	if len(args) > 1 {
 		return cli.Usagef("carma history --help", "one task at a time: %s", strings.Join(args, " "))

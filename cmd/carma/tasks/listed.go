@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// listed returns the tasks that ps shows: the tasks that its flags choose, restricted to
-// the named groups and tasks if there are any.
+// listed returns the tasks for ps: the tasks selected by flags, restricted to the named
+// groups and tasks if there are any.
 func listed(ctx context.Context, client *api.Client, s *pick.Selector, names []string) ([]api.Task, error) {
 	if len(names) == 0 {
 		return s.Tasks(ctx, client)

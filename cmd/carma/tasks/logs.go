@@ -82,7 +82,7 @@ and all of them go to standard output.`,
 			_, err := client.Logs(cmd.Context(), ref, o, print)
 			return err
 		}
-		// By number: the name may go to another task.
+		// By number, because the name may be given to another task.
 		var task api.Task
 		err = cli.BeginPatience(console.Say).Do(cmd.Context(), func() (err error) { task, err = client.Task(cmd.Context(), ref); return err })
 		if err != nil {

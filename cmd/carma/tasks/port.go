@@ -80,7 +80,7 @@ none, and kubectl port-forward reaches a pod's.`,
 	return cmd
 }
 
-// onNode refuses to show a port of a task of a cluster, and says how to reach it.
+// onNode refuses to show a port of a task of a cluster, and explains how to reach it.
 func onNode(t *api.Task, args []string) error {
 	port := "8888"
 	if len(args) == 2 {

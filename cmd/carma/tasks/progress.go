@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// Far says in a few letters how far a running task has come, with ~ before a share while
-// the count is not reliable. It is empty if that is unknown.
+// Far formats the progress of a running task in a few letters, with ~ before a share
+// while the count is unreliable. It is empty if the progress is unknown.
 func Far(t *api.Task, now time.Time) string {
 	p := t.Progress
 	if p == nil {
@@ -31,7 +31,7 @@ func Far(t *api.Task, now time.Time) string {
 	return strings.Join(parts, " ")
 }
 
-// Share is the share of a task that is done, with ~ while the count is not relied on.
+// Share formats the completed share of a task, with ~ while the count is unreliable.
 func Share(p *api.Progress) string {
 	if p.Doubt != "" {
 		return "~" + percent(p.Share)
@@ -64,8 +64,8 @@ func count(n float64) string {
 	return strconv.FormatFloat(n, 'g', 4, 64)
 }
 
-// progressText says how far a running task has come, how fast it goes and what
-// its neighbours cost it, a line for each.
+// progressText describes a running task's progress, its speed and its slowdown by
+// neighbours, a line each.
 func progressText(t *api.Task, now time.Time) string {
 	p := t.Progress
 	if p == nil {
@@ -125,8 +125,7 @@ func doubt(p *api.Progress) string {
 	return " (not relied on: " + p.Doubt + ")"
 }
 
-// startText says when a waiting task is expected to start, or is empty if that is
-// unknown.
+// startText returns when a waiting task is expected to start, or "" if unknown.
 func startText(w *api.Why) string {
 	if w.Start == nil {
 		return ""

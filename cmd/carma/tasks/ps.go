@@ -101,7 +101,7 @@ func (p *ps) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if p.screen = p.app.Out; *p.watch > 0 {
-		client.Stopping = nil // the table stays while the next daemon starts
+		client.Stopping = nil // the table remains while the next daemon starts
 		return p.app.Watch(cmd.Context(), *p.watch, func(ctx context.Context, a *cli.App) error {
 			picture := *p
 			picture.app = a
@@ -148,7 +148,7 @@ func (p *ps) width() int {
 	return cli.WidthOf(p.screen)
 }
 
-// table prints the tasks and then the daemon's troubles. open says that each task has its
+// table prints the tasks and then the daemon's troubles. open is set if each task has its
 // own row.
 func (p *ps) table(list []api.Task, info *api.Info, open bool) error {
 	rows := folded(list)
@@ -177,7 +177,8 @@ func chosenFormat(cmd *cobra.Command, text string) (*format, error) {
 	return parseFormat(text)
 }
 
-// sayOnce removes the reasons from the tasks' rows that the lines below the table state.
+// sayOnce removes reasons from the tasks' rows that are repeated in the lines below the
+// table.
 func sayOnce(list []api.Task, trouble []api.Trouble) {
 	for i := range list {
 		for _, x := range trouble {
@@ -188,7 +189,7 @@ func sayOnce(list []api.Task, trouble []api.Trouble) {
 	}
 }
 
-// wide is the smallest width of a table with slowdowns and energy.
+// wide is the least width of a table with slowdowns and energy.
 const wide = 100
 
 // Table returns a table with a row for each task. now is the daemon's time. A width of 0
@@ -229,7 +230,7 @@ func Need(t *api.Task) string {
 	case t.Phase == string(model.Estimating):
 		return "?"
 	case cli.Placed(t) && !t.Alone && cli.LastAttempt(t) != nil && cli.LastAttempt(t).Grant > 0:
-		return cli.GiB(cli.LastAttempt(t).Grant) // the figure that gpus and why show
+		return cli.GiB(cli.LastAttempt(t).Grant) // the figure in gpus and why
 	case t.Need == 0:
 		return "whole"
 	}
@@ -282,7 +283,7 @@ func Hint(t *api.Task) string {
 	return t.Waits
 }
 
-// relaunches says that a task is not in its first attempt.
+// relaunches describes that a task is not in its first attempt.
 func relaunches(t *api.Task) string {
 	n := len(t.Attempts)
 	if n < 2 {

@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// ReportTail is carma report-tail.
+// ReportTail returns the command carma report-tail.
 func ReportTail(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "report-tail TASK",
@@ -61,7 +61,7 @@ containers/testdata/tails or to a report about a wrong outcome.`,
 	return cmd
 }
 
-// endedAttempt returns an attempt that has ended: the one of a number, or the last for 0.
+// endedAttempt returns the ended attempt number n, or the last one if n is 0.
 func endedAttempt(t *api.Task, n int) (*api.Attempt, error) {
 	for i := len(t.Attempts) - 1; i >= 0; i-- {
 		at := &t.Attempts[i]
@@ -75,7 +75,7 @@ func endedAttempt(t *api.Task, n int) (*api.Attempt, error) {
 	return nil, cli.Usagef("wait for its end, or stop it", "task %d has no attempt that has ended", t.ID)
 }
 
-// sampleHead is the first line of a sample.
+// sampleHead returns the first line of a sample.
 func sampleHead(at *api.Attempt) string {
 	head := fmt.Sprintf("# code=%d class=%s source=report", at.ExitCode, at.Outcome)
 	var facts []string

@@ -134,7 +134,7 @@ them by itself (keep-tasks, keep-tasks-for, keep-output-for).`,
 			}
 			fmt.Fprintf(a.Err, "carma: remove %s, with their output? [y/N] ", what)
 			answer, err := bufio.NewReader(a.In).ReadString('\n')
-			if err != nil { // nobody there to end the line
+			if err != nil { // no user is there to end the line
 				fmt.Fprintln(a.Err)
 			}
 			if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {

@@ -10,14 +10,14 @@ import (
 	"carma/runner/api"
 )
 
-// row is a line of a table: a task, or tasks of an array or a sweep that are in
-// the same phase and have no GPU.
+// row is a row of a table: a task, or tasks of an array or a sweep that are in the same
+// phase and have no GPU.
 type row struct {
 	*api.Task // the first task, see before
 	all       []*api.Task
 }
 
-// opened has a row for each task.
+// opened returns a row for each task.
 func opened(list []api.Task) []row {
 	rows := make([]row, len(list))
 	for i := range list {
@@ -26,12 +26,12 @@ func opened(list []api.Task) []row {
 	return rows
 }
 
-// folded has one row for the tasks of an array or a sweep that wait, or have ended,
-// in the same way, as squeue has one for the waiting tasks of an array. Running
-// and suspended tasks have rows of their own.
+// folded returns one row for the tasks of an array or a sweep that wait, or have ended,
+// in the same way, like squeue for the pending tasks of an array. Running and suspended
+// tasks have their own rows.
 func folded(list []api.Task) []row {
 	type key struct{ group, part, phase string }
-	at := map[key]int{} // look-up only
+	at := map[key]int{} // only for look-up
 	var rows []row
 	for i := range list {
 		t := &list[i]
@@ -54,7 +54,7 @@ func folded(list []api.Task) []row {
 	return rows
 }
 
-// before reports whether a waiting task goes before another of the same phase.
+// before reports whether a waiting task precedes another one in the same phase.
 func before(t, other *api.Task) bool {
 	if t.Position > 0 && other.Position > 0 {
 		return t.Position < other.Position
@@ -94,7 +94,7 @@ func (r *row) why() string {
 	if len(r.all) == 1 {
 		return hint
 	}
-	if r.Finished() { // each has its own reason
+	if r.Finished() { // each task has its own reason
 		return fmt.Sprintf("%d tasks", len(r.all))
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%d tasks; %s", len(r.all), hint), "; ")

@@ -52,7 +52,7 @@ all that you may stop.`,
 		case cmd.Flags().Changed("time") && cmd.Flags().Changed("grace"):
 			return cli.Usagef("give one of them", "-t and --grace are the same")
 		case cmd.Flags().Changed("time") || cmd.Flags().Changed("grace"):
-			// 0 would mean the default: kill as good as at once.
+			// 0 would mean the default: kill almost at once.
 			request.Grace = max(time.Nanosecond, grace)
 		}
 		if request.Now && request.Grace > 0 {
@@ -90,15 +90,15 @@ all that you may stop.`,
 	return cmd
 }
 
-// stopAll stops the tasks that are chosen, all at once, and prints their ids. Those
-// of others, which the caller may not stop, are left alone and counted.
+// stopAll stops the selected tasks, all at once, and prints their ids. It skips and
+// counts the tasks of others that the caller may not stop.
 func stopAll(ctx context.Context, a *cli.App, client *api.Client, s *pick.Selector, r api.StopRequest, async bool) error {
 	list, err := s.Tasks(ctx, client)
 	if err != nil {
 		return err
 	}
-	// The newest first: pending tasks are stopped before the running ones whose place
-	// they would take.
+	// The newest first, so that pending tasks are stopped before the running tasks that they
+	// would replace.
 	var stopped []int64
 	others := 0
 	for i := range list {
@@ -158,11 +158,11 @@ func stopAndWait(ctx context.Context, a *cli.App, client *api.Client, ref string
 	return untilStopped(ctx, a, client, task.ID, r.Now)
 }
 
-// tellAfter is the time after which a stop reports what it waits for.
+// tellAfter is the time after which a stop reports why it waits.
 const tellAfter = 2 * time.Second
 
 // untilStopped waits for the end of a task after a stop request. If it takes a while, it
-// says what it waits for.
+// reports why it waits.
 func untilStopped(ctx context.Context, a *cli.App, client *api.Client, id int64, now bool) error {
 	watch, end := context.WithCancel(ctx)
 	told := make(chan struct{})
@@ -177,7 +177,7 @@ func untilStopped(ctx context.Context, a *cli.App, client *api.Client, id int64,
 			}
 			info, err := client.Info(watch)
 			if err != nil {
-				continue // the other one says that the daemon does not answer
+				continue // the other one reports that the daemon does not answer
 			}
 			why := "it has until its grace is over, then it is killed (--now kills at once)"
 			switch {

@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// exitTimeout is the exit code after --timeout, the same as the exit code of timeout(1).
+// exitTimeout is the exit code after --timeout, the same as timeout(1)'s.
 const exitTimeout = 124
 
 // Wait returns the command carma wait.
@@ -70,7 +70,7 @@ highest.`,
 	return cmd
 }
 
-// waitFor waits for the tasks that a command line names or chooses.
+// waitFor waits for the tasks that a command line names or selects.
 func waitFor(ctx context.Context, cmd *cobra.Command, a *cli.App, client *api.Client, s *pick.Selector, args []string, first bool) error {
 	if len(args) > 0 {
 		refs, err := pick.Refs(ctx, client, args, false)
@@ -97,8 +97,8 @@ func waitFor(ctx context.Context, cmd *cobra.Command, a *cli.App, client *api.Cl
 	return waitAny(ctx, a, client, refs)
 }
 
-// chosen returns the tasks that flags select. If only a group is given, these are all tasks
-// of the group, otherwise the selected unfinished tasks.
+// chosen returns the tasks selected by flags: all tasks of a group if only a group is
+// given, otherwise the selected unfinished tasks.
 func chosen(ctx context.Context, a *cli.App, client *api.Client, s *pick.Selector) (list []api.Task, err error) {
 	err = cli.BeginPatience(a.Say).Do(ctx, func() (err error) {
 		if s.Group != "" && !s.Many() {
@@ -115,8 +115,8 @@ func chosen(ctx context.Context, a *cli.App, client *api.Client, s *pick.Selecto
 	return list, err
 }
 
-// waitNamed waits for each task and prints its exit code. It exits with the last code that
-// is not 0.
+// waitNamed waits for each task and prints its exit code. It exits with the last code
+// other than 0.
 func waitNamed(ctx context.Context, cmd *cobra.Command, a *cli.App, client *api.Client, refs []string) error {
 	code := cli.ExitOK
 	err := a.Each(cmd, refs, func(ref string) error {
@@ -171,14 +171,14 @@ func groupCode(tasks []api.Task) int {
 }
 
 // lookAgain is the time for which waitAny relies only on the stream of changes. Then it
-// reads the tasks again, to find changes between the previous read and the begin of the
-// stream.
+// reads the tasks again, to find changes between the previous read and the beginning of
+// the stream.
 const lookAgain = 2 * time.Second
 
-// waitAny waits for the first of some tasks that finishes. It needs only one connection for
-// any number of tasks.
+// waitAny waits until the first of several tasks has finished. It needs only one
+// connection for any number of tasks.
 func waitAny(ctx context.Context, a *cli.App, client *api.Client, refs []string) error {
-	asked := map[int64]bool{} // look-up only
+	asked := map[int64]bool{} // only for look-up
 	var end *api.Task
 	look := func() error {
 		for _, ref := range refs {

@@ -93,8 +93,8 @@ func WhyText(w *api.Why, t *api.Task) string {
 	return b.String()
 }
 
-// commandText describes the GPUs and checkpoints in a task's command line. The checkpoints
-// decide what happens to the task's work if it is rerun.
+// commandText describes the GPUs and checkpoints in a task's command line. The
+// checkpoints determine how much of the task's work a rerun repeats.
 func commandText(s *api.Says) string {
 	if s == nil {
 		return ""
@@ -111,7 +111,8 @@ func commandText(s *api.Says) string {
 	return "command line: " + strings.Join(parts, ", ") + "\n"
 }
 
-// witnessText lists the evidence for the outcome of a failed attempt, and further facts.
+// witnessText lists the evidence for the outcome of a failed attempt, and additional
+// facts.
 func witnessText(at *api.Attempt) string {
 	var b strings.Builder
 	if at.Remark != "" {
@@ -141,7 +142,7 @@ func witnessText(at *api.Attempt) string {
 }
 
 // accountText describes the priority of an unfinished task and its user's resources, if
-// they affect when the task starts.
+// they affect its start.
 func accountText(w *api.Why) string {
 	var b strings.Builder
 	if w.Priority != "" && (w.Position > 0 || w.Priority != "normal") {
@@ -177,7 +178,8 @@ func accountText(w *api.Why) string {
 	return b.String()
 }
 
-// preallocates is the advice for a program that reserves most of a GPU's memory.
+// preallocates is the advice for a program that allocates most of a GPU's memory at its
+// start.
 const preallocates = "memory: it took most of the card at its start and has not changed since, as JAX and TensorFlow do unless told otherwise; " +
 	"leave XLA_PYTHON_CLIENT_PREALLOCATE and TF_FORCE_GPU_ALLOW_GROWTH to carma (memory-caps: growth), or say --exclusive"
 
@@ -237,7 +239,7 @@ func granted(at *api.Attempt) string {
 	return units.Bytes(at.Grant).String()
 }
 
-// course describes how an attempt went. away says that the attempt is suspended now.
+// course describes the course of an attempt. away is set if the attempt is suspended now.
 func course(at *api.Attempt, now time.Time, away bool) string {
 	var s string
 	switch {
@@ -261,7 +263,7 @@ func course(at *api.Attempt, now time.Time, away bool) string {
 	if at.EnergyJ > 0 {
 		s += ", " + used(at.EnergyJ)
 	}
-	stopped := at.Outcome == "stopped" && at.Reason != "" // the reason says more than the outcome
+	stopped := at.Outcome == "stopped" && at.Reason != "" // the reason is more specific than the outcome
 	if at.Message != "" && at.Outcome != "ok" && !stopped {
 		s += " (" + cli.Printable(at.Message) + ")"
 	}

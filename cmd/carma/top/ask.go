@@ -19,7 +19,7 @@ type told struct {
 	err  error
 }
 
-// logged are lines of a task's output.
+// logged contains lines of a task's output.
 type logged struct {
 	serial int
 	lines  []api.LogLine
@@ -28,7 +28,7 @@ type logged struct {
 	err    error
 }
 
-// look opens a pane about a task, and asks for its content.
+// look opens a pane about a task, and requests its content.
 func (m *app) look(s screen, t *api.Task) tea.Cmd {
 	m.open(s)
 	if m.pane.task.ID != t.ID {
@@ -38,7 +38,7 @@ func (m *app) look(s screen, t *api.Task) tea.Cmd {
 	return m.question()
 }
 
-// question asks about the pane's task.
+// question requests the content for the pane's task.
 func (m *app) question() tea.Cmd {
 	m.pane.asked = m.now()
 	id := m.pane.task.ID
@@ -57,7 +57,7 @@ func (m *app) question() tea.Cmd {
 // askedAgain is the largest age of a pane's content.
 const askedAgain = 3 * time.Second
 
-// again asks again about the pane's task when it is time.
+// again requests the content for the pane's task again when it is too old.
 func (m *app) again() tea.Cmd {
 	if m.screen != details && m.screen != reasons || m.now().Sub(m.pane.asked) < askedAgain || m.pane.why != nil && m.pane.task.Finished() {
 		return nil
@@ -68,7 +68,7 @@ func (m *app) again() tea.Cmd {
 // readLines is the number of last lines of output that are requested.
 const readLines = 2000
 
-// read shows a task's output as it comes.
+// read shows a task's output as it arrives.
 func (m *app) read(t *api.Task) tea.Cmd {
 	m.open(output)
 	p := &m.pane
@@ -82,8 +82,8 @@ func (m *app) read(t *api.Task) tea.Cmd {
 	return p.wait()
 }
 
-// stream reads output until ctx ends, and hands it on in bundles: a flood makes few
-// screens.
+// stream reads output until ctx ends, and passes it on in bundles, so that a flood causes
+// few redraws.
 func (m *app) stream(ctx context.Context, id int64, serial int, lines chan api.LogLine, next chan logged) {
 	defer close(next)
 	last := logged{}
@@ -108,7 +108,7 @@ func (m *app) stream(ctx context.Context, id int64, serial int, lines chan api.L
 			some.lines, open = bundle(lines, l, bundled, keptLines)
 		}
 		if !open {
-			some.done, some.err, some.over = true, last.err, last.over // lines is closed: nobody writes it
+			some.done, some.err, some.over = true, last.err, last.over // lines is closed: nobody writes to it
 		}
 		select {
 		case next <- some:
@@ -120,10 +120,10 @@ func (m *app) stream(ctx context.Context, id int64, serial int, lines chan api.L
 	}
 }
 
-// bundled is for how long lines are gathered.
+// bundled is the time for which lines are collected.
 const bundled = 150 * time.Millisecond
 
-// wait returns when there is more output.
+// wait returns a command that waits for more output.
 func (p *pane) wait() tea.Cmd {
 	next := p.next
 	return func() tea.Msg { return <-next }

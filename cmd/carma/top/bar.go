@@ -9,8 +9,8 @@ import (
 )
 
 // bar shows a GPU's memory in a number of cells: for each task its number, the memory
-// that it uses and the memory that it has allocated beyond that; then foreign memory,
-// then free memory. A number that does not fit completely is left out.
+// that it uses and the memory that it has allocated beyond that; then memory of other
+// processes, then free memory. A number that does not fit completely is left out.
 func (g *glyphs) bar(v *api.GPU, width int) string {
 	if width < 1 {
 		return ""
@@ -63,7 +63,7 @@ func (g *glyphs) meter(used, mark, whole int64, width int) string {
 	return string(cells)
 }
 
-// curve shows memory over time in a number of cells; whole is the height of a full one.
+// curve shows memory over time in a number of cells. whole is the memory at full height.
 func (g *glyphs) curve(points []api.CurvePoint, until int64, whole int64, width int) string {
 	if len(points) == 0 || whole <= 0 || width < 1 {
 		return ""

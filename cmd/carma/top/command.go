@@ -24,7 +24,7 @@ there are carma ps --watch and carma gpus --watch.
 
 With tasks, as always: `
 
-// Command is carma top: the live view, or with tasks what move does.
+// Command returns the command carma top: the live view or, with tasks, the same as move.
 func Command(a *cli.App, move *cobra.Command) *cobra.Command {
 	interval := 2 * time.Second
 	move.Use = "top [flags] [TASK... | --mine | --group NAME]"
@@ -56,7 +56,7 @@ func Command(a *cli.App, move *cobra.Command) *cobra.Command {
 	return move
 }
 
-// leastInterval keeps a view from keeping the daemon busy.
+// leastInterval is the shortest interval, so that a view does not keep the daemon busy.
 const leastInterval = 200 * time.Millisecond
 
 // watch shows the live view until it is quit.
@@ -72,13 +72,13 @@ func watch(cmd *cobra.Command, a *cli.App, interval time.Duration, mouse bool) e
 		return err
 	}
 	if _, err := client.Info(cmd.Context()); err != nil {
-		return err // before the screen is taken
+		return err // before the screen is switched
 	}
-	client.Stopping = nil // a line on stderr would be in the picture
+	client.Stopping = nil // a line on stderr would disturb the picture
 	return show(cmd.Context(), a, client, interval, mouse)
 }
 
-// suits refuses an output that is no terminal for a live view.
+// suits refuses an output that is not a terminal suitable for a live view.
 func suits(a *cli.App) error {
 	const instead = "carma ps and carma gpus print tables, with --watch again and again; to move a task to the front, name it: carma top 17"
 	if t := os.Getenv("TERM"); t == "" || t == "dumb" {
@@ -120,7 +120,7 @@ func show(ctx context.Context, a *cli.App, client *api.Client, interval time.Dur
 	return err
 }
 
-// glyphsOf are the characters that the locale has.
+// glyphsOf returns the characters that the locale supports.
 func glyphsOf(env func(string) string) *glyphs {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env(name)); v != "" {

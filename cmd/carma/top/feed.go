@@ -21,7 +21,7 @@ type feed struct {
 	d        daemon
 	interval time.Duration
 	send     func(tea.Msg)
-	soon     chan struct{} // look now
+	soon     chan struct{} // request the state now
 	queue    chan struct{} // the queue has changed
 
 	mu   sync.Mutex
@@ -32,8 +32,8 @@ const (
 	// wholeLeast and wholeMost are the times between two requests for all tasks, after a
 	// change of the queue and without a change.
 	wholeLeast, wholeMost = 4 * time.Second, 15 * time.Second
-	// eventsBundled is the time for which events are gathered, because a sweep has hundreds
-	// at once.
+	// eventsBundled is the time for which events are collected, because a sweep causes
+	// hundreds at once.
 	eventsBundled = 200 * time.Millisecond
 	// retried is the pause before the next request to a daemon that does not answer.
 	retried = time.Second
@@ -96,7 +96,8 @@ func (f *feed) looks(ctx context.Context) {
 	}
 }
 
-// placed are the phases in which the progress and the use of GPUs change without an event.
+// placed lists the phases in which the progress and the use of GPUs change without an
+// event.
 const placed = "launching,running,suspending,suspended,resuming,stopping"
 
 // look requests the whole state, or the state without the queue.
@@ -135,7 +136,7 @@ func (f *feed) events(ctx context.Context) {
 				case <-ctx.Done():
 					return ctx.Err()
 				}
-			}) // the looks report errors
+			}) // errors are reported by look
 		})
 		f.bundles(tasks)
 		reading.Wait()
@@ -155,8 +156,8 @@ func (f *feed) bundles(tasks chan api.Task) {
 	}
 }
 
-// bundle returns first and what the channel delivers within a time, at most a number of
-// values, and false if the channel was closed.
+// bundle returns first and the values that the channel delivers within a time, up to a
+// largest number, and false if the channel was closed.
 func bundle[T any](from <-chan T, first T, within time.Duration, most int) (list []T, open bool) {
 	list = []T{first}
 	for over := time.After(within); len(list) < most; {
@@ -183,7 +184,7 @@ func (m *app) ask() {
 	m.feed.want = ids(m.window(waiting))
 }
 
-// expects asks when the tasks on the screen are expected to start.
+// expects requests the expected starts of the tasks on the screen.
 func (f *feed) expects(ctx context.Context) {
 	asked := map[int64]time.Time{}
 	for {

@@ -8,18 +8,18 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// column is one of a table that fits its width: numbers are never cut. Columns that do
-// not fit are left out, the ones of the lowest worth first.
+// column is a column of a table that fits its width: numbers are never cut. If the
+// columns do not fit, the columns of the lowest worth are left out first.
 type column struct {
 	title string
-	short string // the title where there is no room for the other
+	short string // the title if there is no room for the other
 	right bool
 	// least is the width to which it may shrink, or 0 if it never shrinks. share is its
 	// weight when width is divided among columns that shrink or grow.
 	least, share int
 	most         int  // the width to which it may grow, or 0 if it does not
 	worth        int  // 0 if always shown
-	rare         bool // it is left out where it is empty
+	rare         bool // left out if empty
 }
 
 // cell is the content of a column: a text, or the result of draw for a width.
@@ -29,14 +29,14 @@ type cell struct {
 	draw func(width int) string
 }
 
-// span is the position of a column: from cell from to before cell to.
+// span is the position of a column: from cell from up to, not including, cell to.
 type span struct {
 	title    string
 	from, to int
 }
 
-// grid lays out a table: its titles, where they stand, and its rows, each of exactly
-// width cells.
+// grid lays out a table: its titles, their positions, and its rows, each of exactly width
+// cells.
 func (g *glyphs) grid(columns []column, rows [][]cell, width int) (head string, spans []span, lines []string) {
 	shown, widths, gap := chosen(columns, rows, width)
 	titles := make([]string, len(shown))
@@ -75,8 +75,7 @@ func (g *glyphs) aligned(text string, width int, right bool) string {
 	return g.fit(text, width)
 }
 
-// chosen returns the columns that are shown, their widths, and what stands between
-// two.
+// chosen returns the shown columns, their widths, and the separator.
 func chosen(columns []column, rows [][]cell, width int) (shown, widths []int, gap string) {
 	natural := make([]int, len(columns))
 	for i, c := range columns {

@@ -40,10 +40,10 @@ is expected to start, as tasks run now; + means: or later.
 In a bar each task begins with its number. Others' tasks can be looked at, not
 stopped: the daemon says so.`
 
-// asking is the question of the last line.
+// asking is the question on the last line.
 type asking struct {
 	kind askingKind
-	text string // of the filter
+	text string // text of the filter
 	task api.Task
 }
 
@@ -168,7 +168,7 @@ func (m *app) sees(name string) bool {
 	return true
 }
 
-// typed is a key while the filter is typed.
+// typed handles a key while the filter is typed.
 func (m *app) typed(name, text string) {
 	a := &m.asking
 	switch name {
@@ -199,7 +199,7 @@ func (m *app) paste(text string) {
 	}
 }
 
-// back leaves a pane, or takes the filter off.
+// back closes a pane, or removes the filter.
 func (m *app) back() {
 	m.pane.close()
 	if m.screen != overview {
@@ -225,7 +225,7 @@ func (m *app) open(s screen) {
 	m.pane.first, m.pane.side, m.pane.tail = 0, 0, false
 }
 
-// ofTask applies a key's action to the chosen task.
+// ofTask applies a key's action to the selected task.
 func (m *app) ofTask(name string) tea.Cmd {
 	if !strings.Contains(" enter l w x h r z u t b ", " "+name+" ") {
 		return nil
@@ -265,7 +265,7 @@ func (m *app) ofTask(name string) tea.Cmd {
 	return nil
 }
 
-// patience is the longest time that an answer may take.
+// patience is the longest time to wait for an answer.
 const patience = 30 * time.Second
 
 // acted is the result of an action.

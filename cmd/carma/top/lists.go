@@ -15,12 +15,12 @@ import (
 	"carma/runner/api"
 )
 
-// list is one of the two lists: the started tasks, and the pending ones.
+// list is one of the two lists: started tasks or pending tasks.
 type list struct {
 	tasks []*api.Task
-	all   int // including tasks that the filter hides
-	first int // the row at the top of its window
-	rows  int // of its window
+	all   int // number of tasks, including those hidden by the filter
+	first int // first row in its window
+	rows  int // rows of its window
 }
 
 // The two lists.
@@ -35,7 +35,7 @@ type order struct {
 	by   func(m *app, a, b *api.Task) int
 }
 
-// orders are the ways to sort the lists, in the order of the key o.
+// orders lists the ways to sort the lists, in the order of the key o.
 var orders = []order{
 	{"place", byPlace},
 	{"newest", func(_ *app, a, b *api.Task) int { return cmp.Compare(b.ID, a.ID) }},
@@ -50,7 +50,7 @@ var orders = []order{
 	{"slowdown", func(_ *app, a, b *api.Task) int { return cmp.Compare(slowdown(b), slowdown(a)) }},
 }
 
-// byPlace orders tasks by GPU, then by position in the queue; others come last.
+// byPlace orders tasks by GPU, then by position in the queue; all others come last.
 func byPlace(_ *app, a, b *api.Task) int {
 	return cmp.Or(cmp.Compare(placeOf(a), placeOf(b)), cmp.Compare(a.ID, b.ID))
 }
@@ -113,8 +113,7 @@ func (m *app) sort() {
 	m.ask()
 }
 
-// stay keeps the cursor on its task; if the task has left, on the present task of its
-// row.
+// stay keeps the cursor on its task or, if the task has left, on the same row.
 func (m *app) stay() {
 	if !m.atTop {
 		if part, row, ok := m.place(m.task); ok {
@@ -178,7 +177,7 @@ func (m *app) move(by int) {
 	m.ask()
 }
 
-// fits reports whether the filter lets a task through.
+// fits reports whether a task passes the filter.
 func (m *app) fits(t *api.Task) bool {
 	v := &m.view
 	if v.mine && t.UID != m.uid {
@@ -194,8 +193,8 @@ func (m *app) fits(t *api.Task) bool {
 	return v.filters.Fits(t)
 }
 
-// filter chooses by words of names, users, groups, phases, images and numbers, and by
-// filters of carma ps --filter.
+// filter selects by words in names, users, groups, phases, images and numbers, and by
+// filters like carma ps --filter.
 func (v *view) filter(text string) error {
 	var words []string
 	filters := pick.Selector{All: true}
@@ -231,7 +230,8 @@ func (m *app) expected(t *api.Task) string {
 	return cli.Age(from) + "-" + cli.Age(to)
 }
 
-// gpuNumbers are the GPUs of a task with runs as 0-7: a long list would be cut.
+// gpuNumbers lists the GPUs of a task, with ranges as 0-7, because a long list would be
+// cut.
 func gpuNumbers(t *api.Task) string {
 	last := cli.LastAttempt(t)
 	if last == nil || len(last.GPUs) < 3 || !cli.Placed(t) && !t.Finished() {
@@ -260,7 +260,7 @@ func gpuNumbers(t *api.Task) string {
 	return strings.Join(parts, ",")
 }
 
-// hue is the colour of a phase.
+// hue returns the colour of a phase.
 func hue(t *api.Task) sgr {
 	switch model.Phase(t.Phase) {
 	case model.Running, model.Succeeded:

@@ -1,9 +1,9 @@
 // Package top is the live view of carma top: GPUs, tasks and the queue in a terminal,
 // with keys for actions on tasks.
 //
-// The model has bubbletea's form: Update takes one message at a time, View makes a screen
-// of the state. It sends the daemon no request while it draws: a feed sends changes, and
-// the result of a key's action returns as a message.
+// The model has bubbletea's form: Update handles one message at a time, View draws the
+// state. It sends the daemon no request while it draws: a feed sends changes, and the
+// result of a key's action returns as a message.
 package top
 
 import (
@@ -37,7 +37,7 @@ type daemon interface {
 	Move(context.Context, string, api.MoveRequest) (api.Task, error)
 }
 
-// screen selects the screen that is shown.
+// screen identifies the shown screen.
 type screen int
 
 const (
@@ -59,48 +59,49 @@ type app struct {
 
 	width, height int
 	screen        screen
-	before        screen // the one that esc goes back to
+	before        screen // the screen to which esc returns
 
 	// From the daemon.
 	info   api.Info
 	infoAt time.Time // wall clock
 	gpus   []api.GPU
 	tasks  map[int64]*api.Task
-	gone   map[int64]time.Time // wall clock: finished tasks that are still shown
+	gone   map[int64]time.Time // finished tasks that are still shown, in wall-clock time
 	in     map[int64]residence
 	starts map[int64]*api.Start
-	lost   string // why the daemon does not answer, or empty if it does
+	lost   string // reason why the daemon does not answer, or empty if it does
 	since  time.Time
 
 	// The user's selection.
 	view  view
 	lists [2]list
-	part  int // the list that the cursor is in
+	part  int // the list with the cursor
 	task  int64
-	// atTop: the cursor stays on the first row until it is moved.
+	// atTop is set while the cursor stays on the first row, until it is moved.
 	atTop bool
-	mouse bool      // clicks and the wheel come here, not to the terminal
-	heads [2][]span // of the lists, as they were drawn last
+	mouse bool      // the program gets clicks and the wheel, not the terminal
+	heads [2][]span // headings of the lists, as last drawn
 
 	asking asking
 	pane   pane
 	note   note
 }
 
-// residence is the memory of a task on its GPUs: the most on one of them, in bytes.
+// residence is the memory of a task on its GPUs: the largest amounts on one of them, in
+// bytes.
 type residence struct{ used, peak, grant int64 }
 
 // view is the selection and order of the lists.
 type view struct {
-	text    string // the filter as it was typed
+	text    string // the filter as typed
 	words   []string
 	filters pick.Selector
 	mine    bool
 	order   int
-	back    bool // the other way round
+	back    bool // reversed
 }
 
-// note is a line with the result of a key; until is the time until which it is shown.
+// note is a line with the result of a key, shown until the time until.
 type note struct {
 	text  string
 	bad   bool
@@ -109,8 +110,8 @@ type note struct {
 
 // Messages of the feed.
 type (
-	// snapshot is the daemon's answer to a look. If whole, tasks are all unfinished
-	// tasks; else only tasks on a GPU.
+	// snapshot is the daemon's answer to a request for the state. If whole is set, tasks
+	// contains all unfinished tasks, otherwise only tasks on a GPU.
 	snapshot struct {
 		info  api.Info
 		gpus  []api.GPU
@@ -126,7 +127,7 @@ type (
 	tick time.Time
 )
 
-// goneFor is the time for which a finished task is still shown, wall clock time.
+// goneFor is the time for which a finished task is still shown, in wall-clock time.
 const goneFor = 20 * time.Second
 
 func newModel(d daemon, now func() time.Time, uid int, g *glyphs) *app {
@@ -142,7 +143,7 @@ func everySecond() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tick(t) })
 }
 
-// Update takes a message.
+// Update handles a message.
 func (m *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -204,8 +205,8 @@ func (m *app) take(s *snapshot) {
 	m.sort()
 }
 
-// change stores tasks that have changed. Their events do not have the position in the
-// queue: it stays until the next look.
+// change stores tasks that have changed. Their events lack the position in the queue, so
+// it stays until the next request.
 func (m *app) change(list []api.Task) {
 	for i := range list {
 		t := &list[i]
@@ -259,7 +260,7 @@ func (m *app) say(text string, err error) {
 	}
 }
 
-// time is the daemon's, which may run faster on simulated GPUs.
+// time returns the daemon's time, which may run faster on simulated GPUs.
 func (m *app) time() time.Time {
 	speed := m.info.Speed
 	if speed == 0 {
@@ -272,7 +273,7 @@ func (m *app) time() time.Time {
 	return m.info.Now.Add(time.Duration(float64(now.Sub(m.infoAt)) * speed))
 }
 
-// chosenTask returns the task to which keys apply, or nil if there is none.
+// chosenTask returns the task to which keys apply, or nil.
 func (m *app) chosenTask() *api.Task {
 	if m.screen != overview && m.screen != allGPUs && m.pane.task.ID != 0 {
 		if t := m.tasks[m.pane.task.ID]; t != nil {

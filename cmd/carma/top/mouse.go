@@ -7,18 +7,18 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// wheelRows is by how many rows the wheel moves at a time.
+// wheelRows is the number of rows by which the wheel moves at a time.
 const wheelRows = 3
 
-// orderOf is the order that a click on a column sorts by; titles that are not here sort
-// by nothing. The columns of names begin with RUNNING and WAITING.
+// orderOf maps a column to the order for a click on it. Other titles have no effect. The
+// columns of names begin with RUNNING and WAITING.
 var orderOf = map[string]string{
 	"#": "place", "GPU": "place", "ID": "newest", "USER": "user", "MEM": "memory", "USED": "memory",
 	"TIME": "time", "LEFT": "left", "SLOW": "slowdown", "RUNNING": "name", "WAITING": "name",
 }
 
-// clicked chooses the task in a row, or sorts by the heading. A click on the chosen task
-// opens its details.
+// clicked selects the task in a row, or sorts by the heading. A click on the selected
+// task opens its details.
 func (m *app) clicked(at tea.Mouse) tea.Cmd {
 	if at.Button != tea.MouseLeft || m.screen != overview || m.asking.kind != nothing || m.width < leastWidth || m.height < leastHeight {
 		return nil
@@ -29,7 +29,7 @@ func (m *app) clicked(at tea.Mouse) tea.Cmd {
 		shown := m.window(part)
 		switch row := at.Y - y - 1; {
 		case row == -1:
-			m.sortedBy(part, at.X-1) // a cell before the titles is for the cursor
+			m.sortedBy(part, at.X-1) // the cell before the titles is for the cursor
 			return nil
 		case row >= 0 && row < len(shown):
 			if shown[row].ID == m.task && !m.atTop {
@@ -44,7 +44,8 @@ func (m *app) clicked(at tea.Mouse) tea.Cmd {
 	return nil
 }
 
-// sortedBy sorts by the column at a cell; the other way round if it is sorted by that.
+// sortedBy sorts by the column at a cell, or reverses the order if it is already sorted
+// by that column.
 func (m *app) sortedBy(part, x int) {
 	for _, s := range m.heads[part] {
 		if x < s.from || x >= s.to {

@@ -22,21 +22,21 @@ type pane struct {
 	task  api.Task
 	why   *api.Why
 	err   error
-	asked time.Time // when the daemon was asked last
+	asked time.Time // time of the last request
 
-	first int // the line at the top
+	first int // first line shown
 	side  int // number of cells scrolled to the right
 	// Output.
 	serial int
 	end    func() // ends the stream
 	next   chan logged
 	log    []string
-	piece  string // beginning of a line that has not ended
+	piece  string // beginning of an unfinished line
 	tail   bool   // the pane follows the output
 	over   string
 }
 
-// keptLines is the largest number of lines of output that are kept.
+// keptLines is the largest number of stored lines of output.
 const keptLines = 5000
 
 // body returns the title and the text of the pane.
@@ -100,8 +100,8 @@ func (p *pane) view(m *app, height int) []string {
 	return lines
 }
 
-// more returns the details besides the reasons: the request, and the estimate against the
-// use.
+// more returns details in addition to the reasons: the request, and the estimate against
+// the use.
 func (p *pane) more(m *app) string {
 	t := &p.task
 	var b strings.Builder
@@ -192,7 +192,7 @@ func (m *app) gpuBody() (lines []string) {
 	return lines
 }
 
-// lined breaks a text into lines as wide as the screen.
+// lined wraps a text to the width of the screen.
 func (m *app) lined(text string) (lines []string) {
 	for _, l := range wrapped(strings.TrimRight(cli.Printable(text), " "), m.width) {
 		lines = append(lines, m.glyphs.fit(l, m.width))
@@ -243,7 +243,7 @@ func (p *pane) logged(m *app, l *logged) tea.Cmd {
 	return p.wait()
 }
 
-// longestLine bounds a line that does not end, in bytes.
+// longestLine is the largest size of a line that does not end, in bytes.
 const longestLine = 16 << 10
 
 // add adds a line of output, or the next piece of a line.
@@ -258,8 +258,8 @@ func (p *pane) add(l *api.LogLine) {
 	p.log = append(p.log, logLine(text, l.Stream))
 }
 
-// logLine returns a line of output without characters that would move the cursor. Of a
-// progress bar that overwrites itself, only the last text remains.
+// logLine returns a line of output without characters that would move the cursor. If a
+// progress bar overwrites itself, only its last text remains.
 func logLine(text, stream string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if at := strings.LastIndexByte(text, '\r'); at >= 0 {

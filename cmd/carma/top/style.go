@@ -6,9 +6,9 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// sgr is a way to show a text: the parameters of a terminal's SGR sequence. Only the
-// sixteen colours of every terminal are used. bubbletea takes them out where the
-// terminal has none, or NO_COLOR is set; bold and reverse stay.
+// sgr is a style of text: the parameters of a terminal's SGR sequence. Only the sixteen
+// standard colours are used. bubbletea removes them if the terminal has none, or NO_COLOR
+// is set; bold and reverse remain.
 type sgr string
 
 const (
@@ -22,7 +22,7 @@ const (
 	title  sgr = "1;36"
 )
 
-// of shows a text in this way.
+// of returns a text in this style.
 func (s sgr) of(text string) string {
 	if s == plain || text == "" {
 		return text
@@ -33,10 +33,10 @@ func (s sgr) of(text string) string {
 // hues distinguish neighbours in a bar.
 var hues = []sgr{"32", "36", "34", "35", "33"}
 
-// glyphs are the characters of bars and curves.
+// glyphs contains the characters of bars and curves.
 type glyphs struct {
 	used, booked, foreign, free string
-	steps                       []rune // of a curve, from the lowest
+	steps                       []rune // of a curve, lowest first
 	more                        string // for a cut text
 }
 
@@ -74,8 +74,8 @@ func (g *glyphs) plain(text string) string {
 	return text
 }
 
-// wrapped breaks a text into lines of at most width cells, at spaces where it can: no
-// number is cut. Later lines are indented like the first.
+// wrapped wraps a text to lines of at most width cells, at spaces if possible, because a
+// number must not be cut. Later lines are indented like the first.
 func wrapped(text string, width int) (lines []string) {
 	if cli.Cells(text) <= width {
 		return []string{text}

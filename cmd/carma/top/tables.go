@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// gpuTable has a row for each GPU. If there are too many GPUs, the last row summarizes the
-// rest.
+// gpuTable returns a row for each GPU. If there are too many GPUs, the last row
+// summarizes the others.
 func (m *app) gpuTable() []string {
 	rows := m.gpuLines()
 	shown := m.gpus[:rows]
@@ -33,7 +33,7 @@ func (m *app) gpuTable() []string {
 	return lines
 }
 
-// gpuRows lays out GPUs. named says that the last column has their tasks.
+// gpuRows lays out GPUs. named is set if the last column contains their tasks.
 func (m *app) gpuRows(gpus []api.GPU, named bool) (head string, lines []string) {
 	g := m.glyphs
 	columns := []column{
@@ -73,8 +73,8 @@ func (m *app) legend() string {
 	return fmt.Sprintf("%s used %s reserved %s foreign", g.used, g.booked, g.foreign)
 }
 
-// present lists the tasks on a GPU: all of them, else with short names, else as many as
-// fit and the number of the others. No number is cut.
+// present lists the tasks on a GPU: all of them, otherwise with short names, otherwise as
+// many as fit and the number of the others. No number is cut.
 func (m *app) present(v *api.GPU, width int) string {
 	as := plain
 	if v.Fault != "" || v.Closed != nil {
@@ -112,7 +112,7 @@ func (m *app) heading(part int, word string) string {
 	return fmt.Sprintf("%s %d", word, l.all)
 }
 
-// startedTable lists the started tasks: their progress, and their use of resources.
+// startedTable lists the started tasks with their progress and their use of resources.
 func (m *app) startedTable() []string {
 	head := m.heading(started, "RUNNING")
 	columns := []column{
@@ -139,7 +139,8 @@ func (m *app) startedTable() []string {
 	return m.listed(started, columns, rows, "nothing runs")
 }
 
-// waitingTable lists the queue: why each task waits, and when it is expected to start.
+// waitingTable lists the queue, with the reason why each task waits, and its expected
+// start.
 func (m *app) waitingTable() []string {
 	head := m.heading(waiting, "WAITING")
 	columns := []column{
@@ -177,8 +178,8 @@ func reason(t *api.Task) string {
 	return tasks.Hint(t)
 }
 
-// about returns a line with facts about the task at the cursor that its row has no room
-// for.
+// about returns a line with facts about the task at the cursor for which its row has no
+// room.
 func (m *app) about() string {
 	t := m.tasks[m.task]
 	if t == nil {

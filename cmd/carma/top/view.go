@@ -13,13 +13,13 @@ import (
 	"carma/runner/api"
 )
 
-// The least size for the lists. Below it there is a summary.
+// The least size for the lists. A smaller screen shows a summary.
 const (
 	leastWidth  = 80
 	leastHeight = 24
 )
 
-// View makes the screen.
+// View draws the screen.
 func (m *app) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
 	v.AltScreen, v.WindowTitle = true, "carma top"
@@ -29,7 +29,7 @@ func (m *app) View() tea.View {
 	return v
 }
 
-// lines returns the lines of the screen. There are height lines, none wider than width.
+// lines returns the lines of the screen: height lines, none wider than width.
 func (m *app) lines() []string {
 	if m.width == 0 || m.height == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (m *app) top() []string {
 	return lines
 }
 
-// counts lists the number of tasks of each sort.
+// counts lists the number of tasks of each kind.
 func (m *app) counts() string {
 	var parts []string
 	for _, c := range []struct {
@@ -92,8 +92,8 @@ func (m *app) counts() string {
 // troublesShown is the largest number of lines for troubles.
 const troublesShown = 2
 
-// troubles returns the lines about problems that keep tasks from starting or the view from
-// reading the daemon's state.
+// troubles returns the lines about problems that prevent tasks from starting or the view
+// from reading the daemon's state.
 func (m *app) troubles() (lines []string) {
 	if m.lost != "" {
 		lines = append(lines, fmt.Sprintf("%s since %s; what is shown is old; trying again", m.lost, m.since.Local().Format("15:04:05")))
@@ -110,8 +110,7 @@ func (m *app) troubles() (lines []string) {
 	return lines
 }
 
-// chosen says which tasks the lists leave out, and how they are sorted, if that is not
-// the default.
+// chosen describes the filter and the order of the lists, if they are not the default.
 func (m *app) chosen() string {
 	var parts []string
 	if m.view.mine {
@@ -135,7 +134,7 @@ func (m *app) gpuLines() int {
 	return min(len(m.gpus), max(3, m.height*2/5-1))
 }
 
-// layout shares the height between the lists.
+// layout divides the height between the lists.
 func (m *app) layout() {
 	left := m.height - 2 - len(m.top()) - (1 + m.gpuLines()) - 2
 	above, below := len(m.lists[started].tasks), len(m.lists[waiting].tasks)
@@ -221,7 +220,7 @@ func (m *app) small() []string {
 	last := wrapped(end, m.width)
 	if room := m.height - len(last); len(lines) > room {
 		lines = lines[:max(0, room)]
-		if counts > room { // half of a sentence would mislead
+		if counts > room { // half a sentence would mislead
 			lines = nil
 		}
 	}

@@ -120,7 +120,7 @@ func writeScript(a *cli.App, t traces.Trace, folder string) error {
 	return printLine(a.Out, "%s: %d submissions, %d .rad files in %s", script, len(files.Script.Submits), len(files.Rads), filepath.Join(folder, "workloads"))
 }
 
-// fileName makes a name that is one everywhere.
+// fileName makes a file name that is valid on all systems.
 func fileName(s string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

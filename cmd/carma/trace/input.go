@@ -8,8 +8,8 @@ import (
 	"carma/configs/traces/load"
 )
 
-// readLoad reads any file that has arrivals, or a trace that ships with carma. Broken
-// entries are refused, or left out and reported.
+// readLoad reads any file with arrivals, or a trace that ships with carma. Broken entries
+// are refused, or left out and reported.
 func readLoad(a *cli.App, path string, skipBroken bool) (*load.Load, error) {
 	f, err := open(a, path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,7 +6,8 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// loadFlags adds --load and the number of GPUs that it refers to. The result checks them.
+// loadFlags adds --load and the number of GPUs to which it refers. The returned function
+// checks them.
 func loadFlags(flags *pflag.FlagSet, load *float64, gpus *int) (check func() error) {
 	*gpus = 4 // as in the published experiments
 	flags.Float64Var(load, "load", 0, "GPU time of all tasks alone / GPU time of the GPUs from first to last arrival, for example 1.2 (default: keep the gaps)")

@@ -76,7 +76,7 @@ factor, as by carma trace generate.`,
 	return cmd
 }
 
-// tellMapped prints the result of mapping a trace beside its arrivals.
+// tellMapped prints the mapped trace's figures beside its arrivals'.
 func tellMapped(w io.Writer, t traces.Trace, from arrivals.List, o traces.MapOptions) error {
 	list, err := t.Arrivals()
 	if err != nil {
@@ -103,7 +103,7 @@ func sameGPUs(a, b arrivals.List) int {
 	return n
 }
 
-// classCounts says how many tasks are light, medium and heavy.
+// classCounts returns the numbers of light, medium and heavy tasks.
 func classCounts(l arrivals.List) string {
 	var counts [3]int
 	for _, a := range l.Arrivals {

@@ -22,7 +22,7 @@ import (
 // sampleFlags select a part of a log.
 type sampleFlags struct {
 	arrivals.Choice
-	window     arrivals.Window // its start is in start
+	window     arrivals.Window // without its start, which is in start
 	start      string
 	seed       uint64
 	skipBroken bool
@@ -161,7 +161,7 @@ func (f sampleFlags) from(source arrivals.List) (time.Duration, error) {
 	return max(0, at.Sub(source.First)), nil
 }
 
-// writeFidelity prints how like each other two loads are.
+// writeFidelity prints the similarity of two loads.
 func writeFidelity(w io.Writer, a, b arrivals.List, first, second string) error {
 	d := arrivals.Compare(a, b)
 	t := &cli.Table{Columns: []cli.Column{{Title: "MEDIAN"}, {Title: first, Right: true}, {Title: second, Right: true}, {Title: "DISTANCE", Right: true}, {Title: "CHANCE", Right: true}, {Title: "WHICH"}}}

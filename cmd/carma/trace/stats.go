@@ -26,18 +26,18 @@ type loadStats struct {
 	Tasks   int    `json:"tasks"` // on GPUs
 	NoGPUs  int    `json:"without_gpus"`
 	Broken  int    `json:"broken"`
-	First   string `json:"first,omitempty"` // as the log writes it
-	// Span is from the first arrival to the last.
+	First   string `json:"first,omitempty"` // in the log's own format
+	// Span is the time from the first arrival to the last.
 	Span float64    `json:"span_s"`
 	Gaps spreadJSON `json:"gaps"`
-	Runs spreadJSON `json:"run_times"` // the known ones
+	Runs spreadJSON `json:"run_times"` // known run times
 	GPUs []share    `json:"gpus"`
-	// AlikeNext and AlikePairs are shares of tasks that repeat others.
+	// AlikeNext and AlikePairs are the shares of tasks that repeat others.
 	AlikeNext  float64        `json:"alike_next"`
 	AlikePairs float64        `json:"alike_pairs"`
 	States     map[string]int `json:"states,omitempty"`
 	Classes    map[string]int `json:"classes"`
-	// Load is offered on GPUCount GPUs.
+	// Load is the offered load on GPUCount GPUs.
 	Load     float64    `json:"load"`
 	GPUCount int        `json:"load_gpus"`
 	Series   seriesJSON `json:"series"`
@@ -53,7 +53,7 @@ type spreadJSON struct {
 	Max    float64 `json:"max_s"`
 }
 
-// share counts the tasks that ask for a number of GPUs.
+// share counts the tasks that request a number of GPUs.
 type share struct {
 	GPUs  int `json:"gpus"`
 	Tasks int `json:"tasks"`
@@ -161,7 +161,7 @@ func newSpread(sorted []time.Duration) spreadJSON {
 	return spreadJSON{s.Count, s.Min.Seconds(), s.P5.Seconds(), s.Median.Seconds(), s.Mean.Seconds(), s.P95.Seconds(), s.Longest.Seconds()}
 }
 
-// write prints them for people.
+// write prints the figures for people.
 func (s *loadStats) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s, %d tasks on GPUs%s\n", cli.Printable(s.Name), s.Format, s.Tasks, s.besides())
 	span := fmt.Sprintf("arriving within %s", ageOf(s.Span))
@@ -202,7 +202,7 @@ func (s *loadStats) besides() string {
 	return out
 }
 
-// writeShares prints how many GPUs tasks ask for, classes and states as bars.
+// writeShares prints the tasks' GPUs, classes and states as bars.
 func (s *loadStats) writeShares(w io.Writer) {
 	bar := func(name string, n, of int) {
 		part := float64(n) / float64(max(1, of))
@@ -254,7 +254,7 @@ func (s *loadStats) writePicture(w io.Writer) {
 	}
 }
 
-// page has the report's data.
+// page returns the report's data.
 func page(l *load.Load, s *loadStats) report.Load {
 	over := l.List.Over(htmlBins)
 	p := report.Load{

@@ -1,5 +1,5 @@
-// Package trace is carma trace: it reads logs of clusters and makes traces.
-// configs/traces has the functions on them.
+// Package trace contains the command carma trace: it reads logs of clusters and makes
+// traces. configs/traces contains the functions for them.
 package trace
 
 import (
@@ -44,7 +44,7 @@ func oneInput(cmd *cobra.Command, args []string) error {
 // outFlag is the destination of a command's output.
 type outFlag struct {
 	flags *pflag.FlagSet
-	path  string // stdout if empty
+	path  string // empty for stdout
 }
 
 func addOut(cmd *cobra.Command, what string) *outFlag {
@@ -53,7 +53,7 @@ func addOut(cmd *cobra.Command, what string) *outFlag {
 	return o
 }
 
-// check refuses, before the work begins, an output that could not be written after it.
+// check refuses an output that could not be written, before the work begins.
 func (o *outFlag) check(inputs []string) error {
 	if !o.flags.Changed("out") {
 		return nil
@@ -67,8 +67,8 @@ func (o *outFlag) check(inputs []string) error {
 	return nil
 }
 
-// write writes to the file or to stdout. The command's other messages go to the returned
-// writer, the other one of stdout and stderr.
+// write writes to the file or to stdout. told is the writer for the command's other
+// messages: stdout or stderr, whichever is not used for the output.
 func write(a *cli.App, o *outFlag, write func(io.Writer) error) (told io.Writer, err error) {
 	if o.path == "" {
 		return a.Err, write(a.Out)
@@ -79,7 +79,7 @@ func write(a *cli.App, o *outFlag, write func(io.Writer) error) (told io.Writer,
 	return a.Out, nil
 }
 
-// mixFlag takes weights of classes.
+// mixFlag adds the flag for weights of classes.
 func mixFlag(cmd *cobra.Command, to *mixes.Mix) {
 	*to = mixes.Default
 	cmd.Flags().Var(&cli.Parsed[mixes.Mix]{To: to, Kind: "light/medium/heavy", Parse: mixes.Parse, Text: "30/60/10"},
@@ -87,17 +87,17 @@ func mixFlag(cmd *cobra.Command, to *mixes.Mix) {
 	cli.Complete(cmd, "mix", cli.Words(mixes.Names()))
 }
 
-// seedFlag takes the seed of the random draws.
+// seedFlag adds the flag for the seed of the random draws.
 func seedFlag(flags *pflag.FlagSet, to *uint64) {
 	flags.Uint64Var(to, "seed", 1, "`seed` of the random draws; the same seed gives the same result")
 }
 
-// campaignFlag takes the measurements that run times come from.
+// campaignFlag adds the flag for the measurements from which run times come.
 func campaignFlag(cmd *cobra.Command, to *string) {
 	cli.ChoiceFlag(cmd.Flags(), to, []string{"v1", "v2"}, "campaign", "measurements of run times and memory: v1 or v2 (default: v2)")
 }
 
-// open opens a file to read; - is the input.
+// open opens a file to read; - is standard input.
 func open(a *cli.App, path string) (io.ReadCloser, error) {
 	if path == "-" {
 		return io.NopCloser(a.In), nil

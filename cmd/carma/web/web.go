@@ -1,4 +1,5 @@
-// Package web is carma web: it signs its user in to the daemon's page and opens it.
+// Package web contains the command carma web: it signs its user in to the daemon's page
+// and opens it.
 package web
 
 import (
@@ -66,8 +67,8 @@ this machine only with its setting web: 127.0.0.1:PORT.`,
 // pageURL returns the page's address. Browsers do not send the part after # to the server.
 func pageURL(at, ticket string) string { return "http://" + at + "/#login=" + ticket }
 
-// print prints the page's address on this machine, and how to open the page on a laptop. In
-// a pipe, standard output has only one line: the address on this machine, or else the
+// print prints the page's address on this machine, and how to open the page on a laptop.
+// In a pipe, standard output gets only one line: the address on this machine, or else the
 // address on the laptop. The rest goes to standard error.
 func print(a *cli.App, login api.WebLogin, port uint16, now time.Time) {
 	to, laptop := login.Socket, pageURL(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), login.Ticket)
@@ -104,7 +105,7 @@ func here() string {
 	return host
 }
 
-// open opens an address in the browser, if there is one: BROWSER, or the desktop's.
+// open opens an address in the browser: BROWSER, or the desktop's, if there is one.
 func open(a *cli.App, address string) {
 	program := os.Getenv("BROWSER")
 	if program == "" && cmp.Or(os.Getenv("WAYLAND_DISPLAY"), os.Getenv("DISPLAY")) != "" {
@@ -117,7 +118,7 @@ func open(a *cli.App, address string) {
 	if len(words) == 0 {
 		return
 	}
-	// Its own words go nowhere: they would mix with the address.
+	// The browser's output is discarded, because it would mix with the address.
 	browser := exec.Command(words[0], append(words[1:], address)...)
 	if err := browser.Start(); err != nil {
 		a.Say("no browser could be opened: %v; open the address by hand", err)
