@@ -2,7 +2,7 @@
 
 package failpoint
 
-// On reports whether the points do anything.
+// On reports whether the points are active.
 const On = false
 
 // Hit marks a point.

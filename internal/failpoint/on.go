@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// On reports whether the points do anything.
+// On reports whether the points are active.
 const On = true
 
 var (
@@ -20,12 +20,12 @@ var (
 	handler = fromEnvironment()
 )
 
-// Handler is called at each point. If mayFail, its error is injected, otherwise
+// Handler is called at each point. If mayFail is set, its error is injected, otherwise
 // ignored.
 type Handler func(name string, mayFail bool) error
 
 // Set replaces the handler, for a test in its own process. A handler may end the
-// goroutine: it has no locks there, unless mayFail.
+// goroutine, which holds no locks unless mayFail is set.
 func Set(f Handler) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -73,7 +73,7 @@ func fromEnvironment() Handler {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // the kill takes a moment
 		case "hang":
-			mu.Unlock() // other goroutines go on
+			mu.Unlock() // other goroutines continue
 			defer mu.Lock()
 			select {}
 		}
@@ -101,8 +101,8 @@ func parse(s string) (name, action string, nth int, err error) {
 	return part[0], part[1], nth, err
 }
 
-// note appends a name to the log. No sync is needed: the process may die, but the
-// machine does not.
+// note appends a name to the log. No sync is needed, because only the process may die,
+// not the machine.
 func note(path, name string) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -18,8 +18,8 @@ type Point struct {
 	At   string // file:line
 }
 
-// Points lists the points in the Go source below root, by name. A name that is
-// not a constant, or that is used twice, is an error.
+// Points lists the points in the Go source below root, by name. A name that is not a
+// constant, or that occurs twice, is an error.
 func Points(root string) ([]Point, error) {
 	var list []Point
 	files := token.NewFileSet()

@@ -1,6 +1,6 @@
-// Package lazyregexp has regular expressions that are compiled when they are first used,
-// not when a program starts: every command of carma, and every agent of a node, starts
-// with all packages, and uses few of their expressions.
+// Package lazyregexp provides regular expressions that are compiled at their first use,
+// not when a program starts: every command of carma, and every agent of a node, links all
+// packages, and uses few of their expressions.
 package lazyregexp
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// New returns a function that returns the expression of the text. Its first call
-// compiles it, and panics if the text is none. It may be called by several goroutines.
+// New returns a function that returns the compiled expression. Its first call compiles
+// the text, and panics if it is invalid. It is safe for concurrent use.
 func New(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

@@ -1,4 +1,4 @@
-// Package suggest finds the name that a mistyped name probably stands for.
+// Package suggest finds the name that was probably meant by a mistyped name.
 package suggest
 
 import (
@@ -9,9 +9,9 @@ import (
 )
 
 // Names returns at most n names, ordered by the number of edits from word, then by
-// length, then alphabetically. Case does not count. If word is the beginning of a name,
-// that counts as one edit. It always returns names, however different they are; the
-// caller decides which to print.
+// length, then alphabetically. It ignores case. If word is the beginning of a name, that
+// counts as one edit. It always returns names, however different they are; the caller
+// decides which to print.
 func Names(word string, names []string, n int) []string {
 	word = strings.ToLower(word)
 	type candidate struct {
@@ -37,10 +37,10 @@ func Names(word string, names []string, n int) []string {
 	return out
 }
 
-// Near returns the names that word may be a misspelling of, the likeliest first;
-// none if none is similar.
+// Near returns the names that word may be a misspelling of, the likeliest first, or nil
+// if none is similar.
 func Near(word string, names []string) []string {
-	limit := min(max(1, len(word)/3), 4) // of three letters two are another word
+	limit := min(max(1, len(word)/3), 4) // with two of three letters changed it is another word
 	var near []string
 	for _, name := range Names(word, names, len(names)) {
 		if d := Distance(word, name); d <= limit && d < max(len(word), len(name)) {
@@ -50,8 +50,8 @@ func Near(word string, names []string) []string {
 	return near
 }
 
-// OneOf refuses a word that is not in words. The error has the nearest word and
-// all words.
+// OneOf refuses a word that is not in words. The error contains the nearest word and all
+// words.
 func OneOf(word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
@@ -63,11 +63,12 @@ func OneOf(word string, words []string) error {
 	return err
 }
 
-// longest bounds the work on foreign input, in bytes. No name of ours is longer.
+// longest is the largest length in bytes of a word, which bounds the work on untrusted
+// input. None of carma's names is longer.
 const longest = 128
 
-// Distance counts insertions, deletions, substitutions and swaps of neighbours,
-// in bytes (optimal string alignment; only three rows of the table are kept).
+// Distance counts insertions, deletions, substitutions and swaps of neighbours, in bytes
+// (optimal string alignment, with only three rows of the table).
 func Distance(a, b string) int {
 	if len(a) > longest || len(b) > longest {
 		return max(len(a), len(b))

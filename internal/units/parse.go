@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// These read what people write, on the command line and in files. Their errors
-// quote it and give an example; they do not name the option, which the caller
-// knows.
+// These functions parse user input from the command line and from files. Their errors
+// quote it and give an example, but do not name the option, which the caller adds.
 
-// ParseMemory reads an amount of memory above zero; see [ParseAmount].
+// ParseMemory parses an amount of memory above zero; see [ParseAmount].
 func ParseMemory(s string) (Bytes, error) {
 	b, err := ParseAmount(s)
 	if err == nil && b == 0 {
@@ -21,8 +20,8 @@ func ParseMemory(s string) (Bytes, error) {
 	return b, err
 }
 
-// ParseAmount reads an amount of memory with its unit, or 0. Of a bare number
-// nobody knows what it counts: docker takes it for bytes, Slurm for MiB.
+// ParseAmount parses an amount of memory with its unit, or 0. It refuses a number without
+// a unit, because its meaning is ambiguous: bytes in docker, MiB in Slurm.
 func ParseAmount(s string) (Bytes, error) {
 	b, err := ParseBytes(s)
 	if n := strings.TrimSpace(s); err == nil && b != 0 && strings.Trim(n, "0123456789.") == "" {
@@ -31,8 +30,8 @@ func ParseAmount(s string) (Bytes, error) {
 	return b, err
 }
 
-// likely is a bare number with the unit that its size suggests: GiB up to 256, MiB
-// up to a million, else bytes.
+// likely returns a number with the unit that its size suggests: GiB up to 256, MiB up to
+// a million, otherwise bytes.
 func likely(n string, b Bytes) string {
 	switch {
 	case b <= 256:
@@ -45,7 +44,7 @@ func likely(n string, b Bytes) string {
 	return n + "B"
 }
 
-// ParseCount reads a whole number from least on.
+// ParseCount parses an integer of at least least.
 func ParseCount(s string, least int64) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < least {
@@ -54,8 +53,8 @@ func ParseCount(s string, least int64) (int64, error) {
 	return n, nil
 }
 
-// ParseProcessors reads a number of processors, whole ones and parts. Less than
-// a hundredth is nothing to a container engine.
+// ParseProcessors parses a number of processors, with fractions. Container engines treat
+// less than a hundredth as nothing.
 func ParseProcessors(s string) (float64, error) {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n >= 0.01) || n > 1e6 {
@@ -64,8 +63,8 @@ func ParseProcessors(s string) (float64, error) {
 	return n, nil
 }
 
-// ParseParameters reads a model's number of parameters, 25000000, 25M, 1.3B (or
-// G), 70k: decimal multiples, as models are named.
+// ParseParameters parses a model's number of parameters: 25000000, 25M, 1.3B (or G), 70k.
+// The multiples are decimal, as in names of models.
 func ParseParameters(s string) (int64, error) {
 	number, factor := s, 1.0
 	if n := len(s); n > 0 {
@@ -81,7 +80,8 @@ func ParseParameters(s string) (int64, error) {
 	return int64(math.Round(x)), nil
 }
 
-// ParseShape reads the shape of a sample, 3x224x224, as its number of elements.
+// ParseShape parses the shape of a sample, such as 3x224x224, and returns its number of
+// elements.
 func ParseShape(s string) (int64, error) {
 	n := int64(1)
 	for _, part := range strings.Split(strings.ToLower(s), "x") {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// endless are words for a time that never ends; the first three are Slurm's.
+// endless contains words for an unlimited time; the first three are Slurm's.
 var endless = map[string]bool{"unlimited": true, "infinite": true, "infinity": true, "none": true, "never": true}
 
-// ParseSpan reads a time above zero; see [ParseTime].
+// ParseSpan parses a time above zero; see [ParseTime].
 func ParseSpan(s string) (time.Duration, error) {
 	d, err := ParseTime(s)
 	if err == nil && d == 0 || endless[strings.ToLower(strings.TrimSpace(s))] {
@@ -20,7 +20,7 @@ func ParseSpan(s string) (time.Duration, error) {
 	return d, err
 }
 
-// ParseTime reads a length of time from zero on, as people write it:
+// ParseTime parses a duration of at least zero, in users' notations:
 //
 //	90, 90s, 1.5h, 2h30m   a number alone is seconds, as for docker and sleep
 //	2d, 1d12h, 1w          days of 24 hours, weeks of 7 days
@@ -54,8 +54,8 @@ func ParseTime(s string) (time.Duration, error) {
 
 const secondsOfDay = 24 * 60 * 60
 
-// clock reads numbers between colons; the first counts steps[0] seconds, and those
-// behind it are less than what the next larger one has of them.
+// clock parses numbers separated by colons. The i-th number counts steps[i] seconds; all
+// except the first must be below 60.
 func clock(s string, steps []float64) (seconds float64, ok bool) {
 	parts := strings.Split(s, ":")
 	if len(parts) > len(steps) {
@@ -76,12 +76,12 @@ func digits(s string) (float64, bool) {
 	return float64(n), err == nil
 }
 
-// inUnits reads numbers with units, or one alone. s is what was written.
+// inUnits parses numbers with units, or a single number. s is the original text.
 func inUnits(s, t string) (time.Duration, error) {
 	if n, err := strconv.ParseFloat(t, 64); err == nil && strings.Trim(t, "0123456789.") == "" {
 		return rounded(s, n*float64(time.Second))
 	}
-	var long float64 // days and weeks, which package time does not know
+	var long float64 // days and weeks, which package time does not support
 	for _, unit := range []struct {
 		letter string
 		of     time.Duration

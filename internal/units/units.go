@@ -1,5 +1,4 @@
-// Package units has the units that everything counts in: memory in bytes and
-// points in time in nanoseconds.
+// Package units defines carma's units: memory in bytes and points in time in nanoseconds.
 package units
 
 import (
@@ -30,8 +29,8 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b/MiB), 10) + " MiB"
 }
 
-// Clamp brings an amount from outside between 0 and 1 PiB, so that no sum of
-// amounts overflows.
+// Clamp limits an untrusted amount to between 0 and 1 PiB, so that no sum of amounts
+// overflows.
 func (b Bytes) Clamp() Bytes { return max(0, min(b, 1024*TiB)) }
 
 // GiB returns the amount in GiB.
@@ -54,9 +53,9 @@ var byteUnits = map[string]Bytes{
 	"t": TiB, "tb": TiB, "tib": TiB, "ti": TiB,
 }
 
-// ParseBytes reads an amount of memory the way Docker and Kubernetes do: "512m", "12G",
-// "12.5GiB", "20Gi", all units binary. A number without a unit is bytes: in files that
-// programs write. People are asked, by [ParseAmount].
+// ParseBytes parses an amount of memory as in Docker and Kubernetes: "512m", "12G",
+// "12.5GiB", "20Gi", all units binary. A number without a unit is bytes, as in files
+// written by programs. For user input, use [ParseAmount].
 func ParseBytes(s string) (Bytes, error) {
 	t := strings.TrimSpace(s)
 	i := len(t)
@@ -79,16 +78,16 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(math.Round(f)), nil
 }
 
-// Instant is a point in time in nanoseconds: since the Unix epoch in the
-// daemon, since the start of the trace in a replay. It is not a [time.Time]
-// because decisions must not depend on a location or a monotonic reading.
+// Instant is a point in time in nanoseconds: since the Unix epoch in the daemon, since
+// the start of the trace in a replay. It is not a [time.Time] because decisions must not
+// depend on a location or a monotonic reading.
 type Instant int64
 
 // Never is an instant that does not come.
 const Never Instant = math.MaxInt64
 
-// Add returns the instant d later. What lies beyond the last instant there is
-// becomes that one, so that "in 300 years" is not in the past.
+// Add returns the instant d later. It saturates at the last instant, so that "in 300
+// years" is not in the past.
 func (t Instant) Add(d time.Duration) Instant {
 	if d > 0 && t > Never-Instant(d) {
 		return Never
@@ -108,7 +107,7 @@ func InstantOf(t time.Time) Instant { return Instant(t.UnixNano()) }
 // Joules is an energy.
 type Joules float64
 
-// String is it in kJ or MJ: 12.3 kJ, 4.56 MJ, 789 MJ.
+// String formats the energy in kJ or MJ: 12.3 kJ, 4.56 MJ, 789 MJ.
 func (j Joules) String() string {
 	switch {
 	case j >= 1e8:
