@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// AuditRecord is an act of an administrator on something of another user, or on the
+// AuditRecord is an action of an administrator on an object of another user, or on the
 // server.
 type AuditRecord struct {
 	At      time.Time `json:"at" doc:"the daemon's time"`
@@ -13,10 +13,10 @@ type AuditRecord struct {
 	UID     int       `json:"uid"`
 	Action  string    `json:"action" doc:"of the table of rights: stop, exec, output, drain-gpus, ..."`
 	Allowed bool      `json:"allowed" doc:"the caller had the right; the act may have failed for another reason"`
-	// Task is the task that the act was about, or 0. Object names anything else.
+	// Task is the task concerned, or 0. Object names any other object.
 	Task   int64  `json:"task,omitempty"`
 	Object string `json:"object,omitempty" doc:"what it was about, if it was no task: group x, suite y, GPU 0"`
-	// Owner is the owner of the task, group or suite; empty if it was about the server.
+	// Owner is the owner of the task, group or suite, or empty for an action on the server.
 	Owner    string `json:"owner,omitempty"`
 	OwnerUID int    `json:"owner_uid,omitempty"`
 	Detail   string `json:"detail,omitempty" doc:"the program of a command without its arguments, the fields of a change, the reason that was given"`
@@ -37,5 +37,5 @@ func (c *Client) Audit(ctx context.Context, o AuditOptions) (Audit, error) {
 	return GetAudit.send(ctx, c, o)
 }
 
-// MaxAudit is the largest number of records of one answer.
+// MaxAudit is the largest number of records in one answer.
 const MaxAudit = 100_000

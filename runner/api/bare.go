@@ -8,8 +8,7 @@ import (
 // Bare reports whether a task runs without an image.
 func (s *Submit) Bare() bool { return s.Conda != "" || s.Venv != "" || s.Host }
 
-// Source names the task's image, or the environment that it has in place of one, for
-// people.
+// Source returns the task's image, or the environment that it uses instead, for people.
 func (s *Submit) Source() string {
 	switch {
 	case s.Conda != "":
@@ -22,7 +21,7 @@ func (s *Submit) Source() string {
 	return s.Image
 }
 
-// Stem is the last part of the name of its image or environment, without a tag.
+// Stem returns the last part of the name of the image or environment, without a tag.
 func (s *Submit) Stem() string {
 	if s.Bare() {
 		if folder := strings.TrimSuffix(s.Conda+s.Venv, "/.venv"); folder != "" {

@@ -2,12 +2,12 @@ package api
 
 import "context"
 
-// CalibrateRequest asks for the machine's own environment.
+// CalibrateRequest requests a measurement of the machine's own environment.
 type CalibrateRequest struct {
 	Image string `json:"image" minLength:"1" doc:"an image on this machine with PyTorch; its own program does not run"`
 }
 
-// Calibration is the machine's own environment and the one before it. Memory is in
+// Calibration contains the machine's own environment and the previous one. Memory is in
 // bytes.
 type Calibration struct {
 	GPU       int         `json:"gpu" doc:"index of the GPU that it was measured on"`
@@ -18,7 +18,7 @@ type Calibration struct {
 	Before    Environment `json:"before"`
 }
 
-// Environment is the GPU memory that a process takes beside its tensors.
+// Environment is the GPU memory that a process uses in addition to its tensors.
 type Environment struct {
 	Name    string `json:"name"`
 	About   string `json:"about,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Update holds changes to a task that has not ended; unset fields stay. What is allocated
-// and what the task waits for can only be changed while it waits.
+// Update contains changes to a task that has not ended; unset fields stay. Allocations
+// and the conditions for which the task waits can be changed only while it waits.
 type Update struct {
 	Name      *string           `json:"name,omitempty" maxLength:"128" doc:"unique among unfinished tasks"`
 	Labels    map[string]string `json:"labels,omitempty" doc:"to be added or changed"`
@@ -16,12 +16,13 @@ type Update struct {
 	Retries   *int              `json:"retries,omitempty" minimum:"0"`
 	TimeLimit *time.Duration    `json:"time_limit,omitempty" minimum:"0" doc:"in nanoseconds, from the attempt's start; 0: none"`
 	Slot      *time.Duration    `json:"slot,omitempty" minimum:"0"`
-	// The next can change while it waits or runs; a running task keeps its present use.
+	// The following fields can change while the task waits or runs; a running task keeps its
+	// present use.
 	HostMem     *int64   `json:"host_mem,omitempty" minimum:"0" doc:"host memory it may use, in bytes; 0: as if none was asked for"`
 	CPUs        *float64 `json:"cpus,omitempty" minimum:"0" doc:"processors it may use; 0: as if none were asked for"`
 	HostReserve *int64   `json:"host_reserve,omitempty" minimum:"0" doc:"host memory that is booked for it, in bytes"`
 	CPUsReserve *float64 `json:"cpus_reserve,omitempty" minimum:"0" doc:"processors that are booked for it"`
-	// The next only while it waits.
+	// The following fields can change only while the task waits.
 	Mem       *int64            `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
 	EstModel  *string           `json:"est_model,omitempty" maxLength:"200"`
 	Network   json.RawMessage   `json:"network,omitempty" doc:"description of the model, as in a submission; with est_model"`
@@ -32,23 +33,23 @@ type Update struct {
 	After     *[]Dependency     `json:"after,omitempty" doc:"replaces what it waits for; only before its first launch"`
 }
 
-// Note is the comment of a user on a change they make.
+// Note is a user's comment on a change.
 type Note struct {
 	Why string `json:"why,omitempty" maxLength:"1000" doc:"for people"`
 }
 
-// RequeueRequest takes a running task off its GPUs and puts it back into the queue.
+// RequeueRequest stops a running task and puts it back into the queue.
 type RequeueRequest struct {
 	Why  string `json:"why,omitempty" maxLength:"1000" doc:"for people"`
 	Hold bool   `json:"hold,omitempty" doc:"hold it then"`
 }
 
-// MoveRequest moves a waiting task among the waiting tasks of its owner.
+// MoveRequest moves a pending task within the order of its owner's pending tasks.
 type MoveRequest struct {
 	Last bool `json:"last,omitempty" doc:"behind them; else before them"`
 }
 
-// Closure keeps tasks from being launched.
+// Closure prevents launches of tasks.
 type Closure struct {
 	By    string    `json:"by,omitempty"`
 	Why   string    `json:"why,omitempty"`
@@ -57,7 +58,7 @@ type Closure struct {
 	Until time.Time `json:"until,omitzero" doc:"when it ends by itself; absent: when somebody ends it"`
 }
 
-// CloseRequest closes GPUs, or all launching, or opens them again.
+// CloseRequest cordons GPUs, or pauses all launches, or reverts this.
 type CloseRequest struct {
 	GPUs []string      `json:"gpus,omitempty" doc:"indexes or UUIDs; not for launching"`
 	All  bool          `json:"all,omitempty" doc:"all GPUs"`
@@ -92,7 +93,7 @@ func (c *Client) Move(ctx context.Context, ref string, m MoveRequest) (Task, err
 	return MoveTask.send(ctx, c, onTask(ref, m))
 }
 
-// CloseGPUs drains GPUs or opens them; it returns all GPUs.
+// CloseGPUs drains or uncordons GPUs, and returns all GPUs.
 func (c *Client) CloseGPUs(ctx context.Context, r CloseRequest) ([]GPU, error) {
 	return DrainGPUs.send(ctx, c, With[CloseRequest]{r})
 }
@@ -107,19 +108,19 @@ func (u *Update) Shapes() bool {
 	return u.Mem != nil || u.EstModel != nil || len(u.Train) > 0 || u.BatchSize != nil || u.GPUs != nil || u.Exclusive != nil
 }
 
-// Hosts reports whether an update is about host memory or processors.
+// Hosts reports whether an update changes host memory or processors.
 func (u *Update) Hosts() bool {
 	return u.HostMem != nil || u.HostReserve != nil || u.CPUs != nil || u.CPUsReserve != nil
 }
 
-// PinRequest says which GPUs a task goes to.
+// PinRequest selects the GPUs of a task.
 type PinRequest struct {
 	GPUs []string `json:"gpus,omitempty" doc:"indexes or UUIDs"`
 	Any  bool     `json:"any,omitempty" doc:"any again"`
 	Stop bool     `json:"stop,omitempty" doc:"if it runs elsewhere, stop it and start it again there"`
 }
 
-// Reservation keeps GPUs, or memory on them, for a user or a group for a time.
+// Reservation reserves GPUs, or memory on them, for a user or a group for a time.
 type Reservation struct {
 	ID     int       `json:"id"`
 	GPUs   []GPURef  `json:"gpus"`
@@ -131,7 +132,7 @@ type Reservation struct {
 	Why    string    `json:"why,omitempty"`
 }
 
-// ReserveRequest asks for a reservation.
+// ReserveRequest requests a reservation.
 type ReserveRequest struct {
 	GPUs   []string  `json:"gpus,omitempty" doc:"indexes or UUIDs; else count"`
 	Count  int       `json:"count,omitempty" minimum:"0" doc:"so many GPUs, which are chosen now"`
@@ -142,12 +143,12 @@ type ReserveRequest struct {
 	Why    string    `json:"why,omitempty" maxLength:"1000" doc:"for people"`
 }
 
-// Pin says which GPUs a task goes to.
+// Pin selects the GPUs of a task.
 func (c *Client) Pin(ctx context.Context, ref string, r PinRequest) (Task, error) {
 	return PinTask.send(ctx, c, onTask(ref, r))
 }
 
-// Reserve makes a reservation, Unreserve ends one, Reservations lists them.
+// Reserve makes a reservation.
 func (c *Client) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
 	return Reserve.send(ctx, c, With[ReserveRequest]{r})
 }

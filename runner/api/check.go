@@ -8,7 +8,7 @@ import (
 	"carma/configs/models"
 )
 
-// FieldError is a mistake in one field of a submission.
+// FieldError is an error in one field of a submission.
 type FieldError struct {
 	Field string // its name in flags and files
 	Text  string // the problem, and what to do
@@ -16,8 +16,8 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return "--" + e.Field + ": " + e.Text }
 
-// Check returns the first mistake that no daemon could accept, or nil. Mistakes
-// that depend on the user or the machine are left to the daemon.
+// Check returns the first error that no daemon could accept, or nil. Errors that depend
+// on the user or the machine are left to the daemon.
 func (s *Submit) Check() *FieldError {
 	wrong := func(field, format string, args ...any) *FieldError {
 		return &FieldError{Field: field, Text: fmt.Sprintf(format, args...)}
@@ -66,14 +66,14 @@ func (s *Submit) Check() *FieldError {
 	return s.checkFittings()
 }
 
-// weightsFile reports whether a model is a file of weights. The command line reads its
-// parameters, and puts them in its place; a daemon knows no model of such a name.
+// weightsFile reports whether a model is a file of weights. The command line replaces
+// such a file by its parameters; a daemon has no model of such a name.
 func weightsFile(model string) bool {
 	return strings.HasSuffix(model, ".safetensors") || strings.HasSuffix(model, ".safetensors.index.json")
 }
 
-// Figure returns the name of the first given figure of an unknown model; empty:
-// none.
+// Figure returns the name of the first given figure of an unknown model, or "" if there
+// is none.
 func (s *Submit) Figure() string {
 	switch {
 	case s.Params > 0:

@@ -15,21 +15,22 @@ import (
 	"carma/containers"
 )
 
-// RetryAfter is the header in which a stopping daemon says when to ask again.
+// RetryAfter is the header with which a stopping daemon requests a later retry.
 const RetryAfter = "Retry-After"
 
-// Client talks to a daemon over its unix socket, or over TLS. Safe for concurrent use.
+// Client talks to a daemon over its unix socket, or over TLS. It is safe for concurrent
+// use.
 type Client struct {
-	socket string // its path, or the address
+	socket string // path of the socket, or the address
 	base   string // prefix of the paths of requests
 	remote bool
 	http   *http.Client
-	// Stopping, if not nil, is called when the daemon is stopping. A question
-	// is then repeated for a while: the next daemon may answer it. A request
-	// that changes something is not repeated: it may have been carried out.
+	// Stopping, if not nil, is called when the daemon is stopping. A request that changes
+	// nothing is then repeated for a while, because the next daemon may answer it. A request
+	// that changes something is not repeated, because it may have been carried out.
 	Stopping func()
 	// Registries, if not nil, returns the user's credentials for the registries of images.
-	// They are sent with requests that name images, and not over TLS.
+	// They are sent with requests that name images, but not over TLS.
 	Registries func(images []string) map[string]containers.Credential
 }
 
@@ -45,24 +46,24 @@ func NewClient(socket string) *Client {
 	}}}
 }
 
-// NewRemote returns a client for a daemon at https://host:port. by sends requests with the
-// credentials of their sender.
+// NewRemote returns a client for a daemon at https://host:port. by sends requests with
+// the sender's credentials.
 func NewRemote(address string, by *http.Client) *Client {
 	return &Client{socket: address, base: address, remote: true, http: by}
 }
 
-// Socket returns the path or the address that the client connects to.
+// Socket returns the path or the address to which the client connects.
 func (c *Client) Socket() string { return c.socket }
 
-// Remote reports whether the daemon is reached over TLS: it may be another machine's.
+// Remote reports whether the daemon is reached over TLS, possibly on another machine.
 func (c *Client) Remote() bool { return c.remote }
 
-// Submit submits a task; when it returns without error the task is durable.
+// Submit submits a task. When it returns without error, the task is durable.
 func (c *Client) Submit(ctx context.Context, s Submit) (Submitted, error) {
 	return SubmitTask.send(ctx, c, WithImages[Submit]{Body: s})
 }
 
-// ListOptions chooses tasks. The zero value lists the unfinished ones.
+// ListOptions select tasks. The zero value selects the unfinished ones.
 type ListOptions struct {
 	All    bool      `query:"all" doc:"finished ones too"`
 	User   string    `query:"user"`
@@ -91,12 +92,12 @@ func (o *ListOptions) Fits(t *Task, uid int) bool {
 		(o.Since.IsZero() || !t.Finished() || !t.Ended.Before(o.Since)) && (o.Until.IsZero() || t.Submitted.Before(o.Until))
 }
 
-// HasPhase reports whether tasks in this phase are asked for.
+// HasPhase reports whether the options select tasks in this phase.
 func (o *ListOptions) HasPhase(phase string) bool {
 	return o.Phase == "" || slices.Contains(strings.Split(o.Phase, ","), phase)
 }
 
-// Tasks lists tasks, newest first. It asks for one page after the other.
+// Tasks lists tasks, newest first. It requests one page after the other.
 func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 	all := []Task{}
 	for want := o.Limit; ; {
@@ -113,7 +114,7 @@ func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 	}
 }
 
-// maxPage is the most tasks a page may be asked for.
+// maxPage is the largest number of tasks on a page.
 const maxPage = 1000
 
 // Task returns one task by its number or name.
@@ -121,7 +122,7 @@ func (c *Client) Task(ctx context.Context, ref string) (Task, error) {
 	return GetTask.send(ctx, c, TaskPath{ref})
 }
 
-// Stop asks a task to end; it returns when the request is journaled.
+// Stop requests the end of a task. It returns when the request is journaled.
 func (c *Client) Stop(ctx context.Context, ref string, r StopRequest) (Task, error) {
 	return StopTask.send(ctx, c, onTask(ref, r))
 }
@@ -144,7 +145,7 @@ func (c *Client) GPUs(ctx context.Context) ([]GPU, error) { return ListGPUs.send
 func (c *Client) Info(ctx context.Context) (Info, error) { return GetInfo.send(ctx, c, None{}) }
 
 // Quotas lists the usage and quotas of users and groups. Given names are users or @groups
-// of the machine; they are listed even if carma knows of no task of theirs.
+// of the machine; they are listed even without any task.
 func (c *Client) Quotas(ctx context.Context, names ...string) ([]Account, error) {
 	return GetQuotas.send(ctx, c, QuotaOptions{names})
 }
@@ -152,23 +153,23 @@ func (c *Client) Quotas(ctx context.Context, names ...string) ([]Account, error)
 // Doctor runs the daemon's self-checks.
 func (c *Client) Doctor(ctx context.Context) ([]Check, error) { return GetDoctor.send(ctx, c, None{}) }
 
-// Prove starts a container of an image on each GPU, like a task, and returns
-// the limits that it saw.
+// Prove starts a container of an image on each GPU, like a task, and returns the limits
+// that applied in it.
 func (c *Client) Prove(ctx context.Context, image string) ([]Check, error) {
 	return ProveGPUs.send(ctx, c, With[ProveRequest]{ProveRequest{Image: image}})
 }
 
-// SetSpeed changes how fast a simulated server's time runs.
+// SetSpeed changes the speed of a simulated server's time.
 func (c *Client) SetSpeed(ctx context.Context, speed float64) (Info, error) {
 	return SetSpeed.send(ctx, c, With[SpeedChange]{SpeedChange{Speed: speed}})
 }
 
-// Drain makes the daemon start nothing more and end with its last running task.
+// Drain makes the daemon launch nothing more and end with its last running task.
 func (c *Client) Drain(ctx context.Context) (Info, error) { return DrainDaemon.send(ctx, c, None{}) }
 
 // Logs streams a task's output to fn, in order. With Follow it waits for a task that has
-// not started, continues across relaunches, and returns the finished task; without, the
-// task as it is now.
+// not started, continues across relaunches, and returns the finished task; otherwise it
+// returns the task's present state.
 func (c *Client) Logs(ctx context.Context, ref string, o LogOptions, fn func(LogLine) error) (Task, error) {
 	var last Task
 	err := stream(ctx, c, ReadLogs, LogsOfTask{TaskPath{ref}, o}, func(event string, data []byte) error {

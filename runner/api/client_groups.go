@@ -7,18 +7,18 @@ func (c *Client) SubmitAll(ctx context.Context, s Submission) (SubmittedAll, err
 	return SubmitTasks.send(ctx, c, WithImages[Submission]{Body: s})
 }
 
-// Preview returns the result that a submission would have, and submits nothing.
+// Preview returns the result that a submission would have, without submitting it.
 func (c *Client) Preview(ctx context.Context, s Submission) (Preview, error) {
 	return PreviewTasks.send(ctx, c, WithImages[Submission]{Body: s})
 }
 
-// StopGroup asks all unfinished tasks of a group to end.
+// StopGroup requests the end of all unfinished tasks of a group.
 func (c *Client) StopGroup(ctx context.Context, group string, r StopRequest) (Stopped, error) {
 	return StopGroup.send(ctx, c, GroupStop{GroupPath{group}, r})
 }
 
-// Group lists the tasks of the newest group of a name, finished ones too, in
-// order of number. It asks for one page after the other.
+// Group lists the tasks of the newest group with a name, including finished ones, in
+// order of number. It requests one page after the other.
 func (c *Client) Group(ctx context.Context, group string) ([]Task, error) {
 	all, page := []Task{}, GroupPage{GroupPath: GroupPath{group}}
 	for {

@@ -24,8 +24,8 @@ func (d Device) String() string {
 
 var permissions = lazyregexp.New(`^(r?w?m?)$`)
 
-// ParseDevice reads PATH[:PATH][:rwm] as docker run does: the path in the container
-// is the same if it is not given.
+// ParseDevice parses PATH[:PATH][:rwm] as docker run does. The default path in the
+// container is the same path.
 func ParseDevice(text string) (d Device, err error) {
 	parts := strings.Split(text, ":")
 	d.Source, d.Permissions = parts[0], "rwm"

@@ -14,9 +14,9 @@ import (
 	"carma/internal/units"
 )
 
-// A Field is a field of [Submit] that one text can give: a flag of carma run, a
-// key of task files and of x-carma in Compose files and, if Label is set, a
-// label of images. To add one, add it to Submit with its tags:
+// A Field is a field of [Submit] that can be set from one text: a flag of carma run, a
+// key of task files and of x-carma in Compose files and, if Label is set, a label of
+// images. To add one, add it to Submit with its tags:
 //
 //   - help: one line about it for people. Without this tag it is no Field.
 //   - letter: the short form of its flag.
@@ -38,23 +38,23 @@ type Field struct {
 	// the field takes no value.
 	Unit  string
 	Words []string // the allowed words, or nil for any
-	Label string   // an image label, or "" if none
+	Label string   // its image label, or "" if it has none
 	// Letter is a flag's short form, or "" if it has none.
 	Letter string
-	// List: each text is one entry of several.
+	// List is set if each text is one entry of several.
 	List bool
 
-	index  int             // in Submit
-	train  *models.Setting // in Submit.Train; nil for a field of Submit itself
+	index  int             // index in Submit
+	train  *models.Setting // setting in Submit.Train; nil for a field of Submit itself
 	unit   string
-	counts bool // GPUs, of which there may be none
+	counts bool // a number of GPUs, which may be 0
 	parse  func(text string) (any, error)
 }
 
-// fields are made once, in the order of Submit.
+// fields is built once, in the order of Submit.
 var fields = findFields()
 
-// Fields returns the fields that one text can give, in the order of [Submit].
+// Fields returns the fields that can be set from one text, in the order of [Submit].
 func Fields() []Field { return slices.Clone(fields) }
 
 // FieldNamed finds a field.
@@ -69,9 +69,8 @@ func FieldNamed(name string) (Field, bool) {
 // Trains reports whether the field is a setting of a training.
 func (f *Field) Trains() bool { return f.train != nil }
 
-// Set reads a text into the field; a list gets one more entry. The error quotes the
-// text and gives the nearest possible value, or an example; it does not name the
-// field.
+// Set parses a text into the field; for a list it adds an entry. The error quotes the
+// text and contains the nearest possible value, or an example, but not the field's name.
 func (f *Field) Set(s *Submit, text string) error {
 	if f.train != nil {
 		return f.setTraining(s, text)
@@ -91,7 +90,7 @@ func (f *Field) Set(s *Submit, text string) error {
 	to.Set(reflect.ValueOf(v).Convert(to.Type()))
 	if f.counts {
 		g, _ := ParseGPUs(text)
-		s.NoGPU, s.GPUIDs = s.GPUs == 0, g.Devices // given, 0 means none
+		s.NoGPU, s.GPUIDs = s.GPUs == 0, g.Devices // given, and 0 means none
 	}
 	return nil
 }
@@ -108,7 +107,7 @@ func (f *Field) Clear(s *Submit) {
 	}
 }
 
-// Take gives the field the value that it has in another submission.
+// Take copies the field's value from another submission.
 func (f *Field) Take(s, from *Submit) {
 	if f.train != nil {
 		f.takeTraining(s, from)
@@ -131,11 +130,11 @@ func (f *Field) Given(s *Submit) bool {
 	return !f.of(s).IsZero() || f.counts && s.NoGPU
 }
 
-// Old reports whether the field leaves no choice. Such a field is only there so
-// that files of older versions can be read; help does not name it.
+// Old reports whether the field leaves no choice. Such a field exists only so that files
+// of older versions can be read; help omits it.
 func (f *Field) Old() bool { return len(f.Words) == 1 }
 
-// Yes reports whether the field is either on or off.
+// Yes reports whether the field is a switch.
 func (f *Field) Yes() bool { return f.Unit == "" }
 
 func (f *Field) of(s *Submit) reflect.Value { return reflect.ValueOf(s).Elem().Field(f.index) }
@@ -169,7 +168,7 @@ func findFields() (all []Field) {
 	return all
 }
 
-// reader returns the function that converts a text into a value of type t, and the value's
+// reader returns the function that parses a text into a value of type t, and the value's
 // name in help.
 func reader(t reflect.Type, unit string, words []string, least string) (called string, parse func(string) (any, error)) {
 	switch {
@@ -206,7 +205,7 @@ func reader(t reflect.Type, unit string, words []string, least string) (called s
 	case reflect.String:
 		return "text", as(text)
 	}
-	panic(fmt.Sprintf("a field of type %s that no text can say", t)) // seen by every test
+	panic(fmt.Sprintf("a field of type %s that no text can say", t)) // every test would fail
 }
 
 func as[T any](parse func(string) (T, error)) func(string) (any, error) {
@@ -215,10 +214,10 @@ func as[T any](parse func(string) (T, error)) func(string) (any, error) {
 
 func text(s string) (string, error) { return s, nil }
 
-// Never is the time of an event that is not to happen, where 0 means no choice.
+// Never is the time of an event that must not happen, where 0 means no choice.
 const Never time.Duration = -1
 
-// spanOrNever reads a time, or 0 for [Never].
+// spanOrNever parses a time, or 0 for [Never].
 func spanOrNever(s string) (time.Duration, error) {
 	d, err := units.ParseTime(s)
 	if err == nil && d == 0 {

@@ -25,7 +25,7 @@ func (f *Field) Texts(s *Submit) []string {
 	return nil
 }
 
-// candidates are texts that may say the field's value, the plainest first.
+// candidates returns texts that may express the field's value, the plainest first.
 func (f *Field) candidates(s *Submit) (all [][]string) {
 	add := func(text string) { all = append(all, []string{text}) }
 	if f.train != nil {
@@ -46,7 +46,7 @@ func (f *Field) candidates(s *Submit) (all [][]string) {
 	case []string:
 		all = append(all, v)
 	case time.Duration:
-		add("0") // never, of some
+		add("0") // some fields use 0 for never
 		add(strings.TrimSuffix(strings.TrimSuffix(v.String(), "0s"), "0m"))
 		add(v.String())
 	case int64:

@@ -13,8 +13,8 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// fittings normalize the syntax of docker run, by the unit of the field. They return the
-// text in one form of several that mean the same.
+// fittings normalizes the syntax of docker run, by the unit of the field. Each function
+// returns the text in a canonical form.
 var fittings = map[string]func(string) (string, error){
 	"ulimit":   formed(ParseUlimit),
 	"tmpfs":    formed(ParseTmpfs),
@@ -36,8 +36,7 @@ func formed[T fmt.Stringer](parse func(string) (T, error)) func(string) (string,
 	}
 }
 
-// checkFittings returns the first text of a submission that is not as its field
-// reads it.
+// checkFittings returns the first text of a submission that is not in canonical form.
 func (s *Submit) checkFittings() *FieldError {
 	for _, f := range fields {
 		read := fittings[f.unit]
@@ -60,7 +59,7 @@ func (s *Submit) checkFittings() *FieldError {
 	return s.checkTogether()
 }
 
-// oomText reads a text that an error of a program has.
+// oomText parses a text that occurs in an error of a program.
 func oomText(text string) (string, error) {
 	if len(strings.TrimSpace(text)) < 4 {
 		return "", fmt.Errorf("%q would match too much; write at least 4 letters of the error", text)
@@ -68,7 +67,7 @@ func oomText(text string) (string, error) {
 	return text, nil
 }
 
-// exitCode reads an exit code of a program that failed.
+// exitCode parses an exit code of a program that failed.
 func exitCode(text string) (string, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 255 {
@@ -114,7 +113,7 @@ func (s *Submit) checkTogether() *FieldError {
 	return nil
 }
 
-// signal reads a signal's name or number and returns its name.
+// signal parses a signal's name or number and returns its name.
 func signal(text string) (string, error) {
 	if n, err := strconv.Atoi(text); err == nil && n > 0 && n < 65 {
 		if name := unix.SignalName(unix.Signal(n)); name != "" {
@@ -131,7 +130,7 @@ func signal(text string) (string, error) {
 
 var hostLabel = lazyregexp.New(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 
-// hostname reads the name of a machine, as the kernel and resolvers take it.
+// hostname parses the name of a machine, as accepted by the kernel and resolvers.
 func hostname(text string) (string, error) {
 	for label := range strings.SplitSeq(text, ".") {
 		if !hostLabel().MatchString(label) || len(text) > 63 {
@@ -143,7 +142,7 @@ func hostname(text string) (string, error) {
 
 var groupName = lazyregexp.New(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*$`)
 
-// group reads the name or number of a group. Whether there is one, the daemon says.
+// group parses the name or number of a group. The daemon checks that it exists.
 func group(text string) (string, error) {
 	if !groupName().MatchString(text) || len(text) > 64 {
 		return "", errors.New(strconv.Quote(text) + " is not the name or number of a group; id -Gn lists yours")

@@ -9,18 +9,18 @@ import (
 	"carma/internal/units"
 )
 
-// AllGPUs as a number of GPUs means all of the machine.
+// AllGPUs as a number of GPUs means all GPUs of the machine.
 const AllGPUs = -1
 
 // GPURequest is the value of docker run's --gpus.
 type GPURequest struct {
 	Count        int64    // AllGPUs for all, or 0 for none
-	Devices      []string // named ones, each once; if empty, carma chooses
+	Devices      []string // named GPUs, without duplicates; if empty, carma chooses
 	Capabilities []string // of the driver
 }
 
-// ParseGPUs reads all, a number, UUIDs, or docker's list of count=, device=, capabilities=
-// and driver=, with or without its quotes. Its errors say what to write.
+// ParseGPUs parses all, a number, UUIDs, or docker's list of count=, device=,
+// capabilities= and driver=, with or without its quotes. Its errors contain the fix.
 func ParseGPUs(text string) (g GPURequest, err error) {
 	key, counted := "", false
 	if instead := otherwise(strings.Trim(text, `"' `)); instead != "" {
@@ -36,7 +36,7 @@ func ParseGPUs(text string) (g GPURequest, err error) {
 		case i == 0:
 			key, value = "count", word
 		default:
-			value = word // one more of the last key
+			value = word // another value of the last key
 		}
 		switch key {
 		case "count":
@@ -101,7 +101,7 @@ var (
 	countedWord = lazyregexp.New(`^(?:all|-1|\d+)$`)
 )
 
-// otherwise returns the text to write in place of another tool's syntax, or "".
+// otherwise returns the replacement for another tool's syntax, or "".
 func otherwise(text string) string {
 	switch {
 	case countedWord().MatchString(text):

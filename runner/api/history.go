@@ -8,20 +8,21 @@ import (
 // History lists the events and decisions about a task, from the journal.
 type History struct {
 	Task int64 `json:"task"`
-	// Lines are in order, the earliest first. Of a long life the first and the last ones.
+	// Lines are in order, the earliest first. A long history contains only its first and
+	// last lines.
 	Lines []Happened `json:"lines"`
 	// LeftOut is the number of lines missing after line number Gap, counted from 1.
 	LeftOut int `json:"left_out,omitempty" doc:"lines that are missing in the middle"`
 	Gap     int `json:"gap,omitempty" doc:"they are missing after so many lines"`
-	// Unread is a time that was not read in the journal, because it is long, or because the
-	// journal no longer has it.
+	// Unread is a time for which the journal was not read, because it is long, or because
+	// the journal no longer contains it.
 	Unread *Span     `json:"unread,omitempty" doc:"a time that was not looked through"`
 	Gone   bool      `json:"gone,omitempty" doc:"the journal does not reach back to its submission"`
 	Waits  string    `json:"waits,omitempty" doc:"why it waits now"`
 	Now    time.Time `json:"now"`
 }
 
-// Span is a time.
+// Span is an interval of time.
 type Span struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`

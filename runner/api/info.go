@@ -6,13 +6,13 @@ import "time"
 type Info struct {
 	Version string    `json:"version"`
 	Now     time.Time `json:"now"`
-	// Speed is simulated time per clock time; 1 on real GPUs.
+	// Speed is simulated time per wall-clock time, 1 on real GPUs.
 	Speed   float64 `json:"speed"`
 	PID     int     `json:"pid"`
 	DataDir string  `json:"data_dir"`
 	Driver  string  `json:"driver"`
 	Source  string  `json:"source" doc:"where the GPUs come from: sim:dgx-station-a100"`
-	// Simulated: the GPUs are not real.
+	// Simulated is set if the GPUs are not real.
 	Simulated bool   `json:"simulated"`
 	Policy    string `json:"policy"`
 	// Engine is empty while the container engine does not answer.
@@ -21,22 +21,23 @@ type Info struct {
 	Queued     int    `json:"queued"`
 	Running    int    `json:"running"`
 	Suspended  int    `json:"suspended,omitempty" doc:"tasks off their GPUs that have not ended"`
-	// Held are unfinished tasks that are in no queue yet.
+	// Held is the number of unfinished tasks that are in no queue yet.
 	Held int `json:"held"`
 	// Output describes the stored output of tasks.
 	Output *Output `json:"output,omitempty"`
-	// KeepTasks and KeepTasksFor limit the finished tasks that are kept. 0 is no limit.
+	// KeepTasks and KeepTasksFor limit the finished tasks that are kept. 0 means no limit.
 	KeepTasks    int           `json:"keep_tasks,omitempty" doc:"finished tasks kept at most"`
 	KeepTasksFor time.Duration `json:"keep_tasks_for,omitempty" doc:"in nanoseconds: how long finished tasks are kept"`
 	// Host is nil if host memory is not allocated, as on simulated servers.
 	Host *Host `json:"host,omitempty"`
-	// Energy is the energy used by the GPUs, or nil if nothing is known yet.
+	// Energy is the energy used by the GPUs, or nil if unknown.
 	Energy *Energy `json:"energy,omitempty"`
-	// Trouble lists the problems that keep tasks from starting now, the widest scope first.
+	// Trouble lists the problems that prevent tasks from starting now, the widest scope
+	// first.
 	Trouble []Trouble `json:"trouble,omitempty"`
 	// Paused is set while somebody has paused launching.
 	Paused *Closure `json:"paused,omitempty"`
-	// Draining: nothing is started any more; the daemon ends with its last
+	// Draining is set if nothing is launched any more, and the daemon ends with its last
 	// running task.
 	Draining bool `json:"draining,omitempty"`
 }
@@ -51,12 +52,12 @@ type Output struct {
 	Free  int64            `json:"free" doc:"what it leaves free on its disk"`
 	Users map[string]int64 `json:"users,omitempty"`
 	Tasks int              `json:"tasks" doc:"tasks with output"`
-	// Finished are the finished tasks that are kept.
+	// Finished is the number of finished tasks that are kept.
 	Finished int    `json:"finished"`
 	Trouble  string `json:"trouble,omitempty" doc:"why output cannot be kept now"`
 }
 
-// Trouble keeps tasks from starting, though they are not at fault.
+// Trouble is a problem that prevents tasks from starting, without their fault.
 type Trouble struct {
 	Scope string `json:"scope" enum:"daemon,engine,gpu"`
 	// GPU is the index of the GPU, for scope gpu.
@@ -65,14 +66,14 @@ type Trouble struct {
 	Text   string `json:"text" doc:"what it is, a clause"`
 	Cause  string `json:"cause,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
-	// Since is the time when it was first seen, Failures the number of failed starts in a
-	// row, NextTest the time when the next task is started as a test.
+	// Since is the time of the first observation, Failures the number of consecutive failed
+	// starts, NextTest the time at which the next task is started as a test.
 	Since    time.Time `json:"since,omitzero"`
 	Failures int       `json:"failures,omitempty"`
 	NextTest time.Time `json:"next_test,omitzero"`
 }
 
-// String returns a sentence about it, with the fix.
+// String describes the problem in a sentence, with the fix.
 func (t Trouble) String() string {
 	if t.Remedy == "" {
 		return t.Text
@@ -85,11 +86,11 @@ type Check struct {
 	Name   string `json:"name"`
 	Status string `json:"status" enum:"ok,warning,failure"`
 	Detail string `json:"detail"`
-	// Mend is the one command or step that repairs it.
+	// Mend is the single command or step that fixes it.
 	Mend string `json:"mend,omitempty"`
 }
 
-// ProveRequest asks for a proof of the limits on a task's GPU memory.
+// ProveRequest requests a proof of the limits on a task's GPU memory.
 type ProveRequest struct {
 	Image string `json:"image" minLength:"1" doc:"an image on this machine; its own program does not run"`
 }
@@ -101,11 +102,11 @@ type SpeedChange struct {
 
 // StopRequest stops a task.
 type StopRequest struct {
-	// Grace is the time in nanoseconds between the stop signal and the kill. 0 is the
+	// Grace is the time in nanoseconds between the stop signal and the kill. 0 means the
 	// default.
 	Grace time.Duration `json:"grace,omitempty" minimum:"0"`
-	// Now kills without a stop signal. Like a shorter grace it also counts for a
-	// task that is stopping already.
+	// Now kills without a stop signal. Like a shorter grace period, it also applies to a
+	// task that is already stopping.
 	Now    bool   `json:"now,omitempty"`
 	Reason string `json:"reason,omitempty" maxLength:"500"`
 }

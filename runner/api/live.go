@@ -7,25 +7,25 @@ import (
 )
 
 // Live is the current state, or the changes since the previous event, without the fields
-// that have not changed. It is the same for every caller, so it has nothing that only some
-// may see.
+// that have not changed. It is the same for every caller, so it contains nothing that
+// only some callers may see.
 type Live struct {
 	Seq   int64     `json:"seq"`
 	Whole bool      `json:"whole,omitempty" doc:"all there is; else changes since the event before"`
 	Now   time.Time `json:"now"`
-	// Info leaves out parts that take long to count.
+	// Info omits parts that take long to count.
 	Info *LiveInfo `json:"info,omitempty"`
 	GPUs []GPU     `json:"gpus,omitempty" doc:"all of them"`
-	// Tasks are the unfinished ones and a few that ended last. Of more than 2,000
-	// unfinished ones, Info says how many are left out.
+	// Tasks lists the unfinished tasks and a few that ended last. If there are more than
+	// 2,000 unfinished tasks, Info contains the number left out.
 	Tasks []LiveTask `json:"tasks,omitempty" doc:"new ones, and those that changed"`
 	Gone  []int64    `json:"gone,omitempty" doc:"tasks that are not shown any more"`
 	Queue []int64    `json:"queue,omitempty" doc:"the tasks in the queues, in order"`
-	// Emptied: Queue is left out because nothing waits.
+	// Emptied is set if Queue is left out because nothing waits.
 	Emptied bool `json:"emptied,omitempty" doc:"the queues are empty now"`
 }
 
-// LiveInfo is the daemon in short.
+// LiveInfo is a summary of the daemon.
 type LiveInfo struct {
 	Version   string    `json:"version"`
 	Policy    string    `json:"policy"`
@@ -42,7 +42,7 @@ type LiveInfo struct {
 	LeftOut   int       `json:"left_out,omitempty" doc:"unfinished tasks that are too many to be shown; the figures above count them"`
 }
 
-// LiveTask is a task in short.
+// LiveTask is a summary of a task.
 type LiveTask struct {
 	ID       int64  `json:"id"`
 	Name     string `json:"name"`
@@ -71,13 +71,13 @@ type LiveTask struct {
 	Idle      time.Time `json:"idle,omitzero" doc:"since when it does nothing"`
 }
 
-// Timeline shows which tasks ran where and when.
+// Timeline lists the runs of tasks on GPUs over a time.
 type Timeline struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Now   time.Time `json:"now"`
 	Runs  []Run     `json:"runs"`
-	// Cut: there were too many tasks to read; the oldest are missing.
+	// Cut is set if there were too many tasks to read, so that the oldest are missing.
 	Cut bool `json:"cut,omitempty" doc:"the oldest tasks are missing"`
 }
 
@@ -92,19 +92,20 @@ type Run struct {
 	Until   time.Time `json:"until,omitzero" doc:"absent: it goes on"`
 	Outcome string    `json:"outcome,omitempty"`
 	Again   string    `json:"again,omitempty" doc:"code of the reason why the task ran again"`
-	// Suspended is in nanoseconds; Away is the time of the last suspension, if it still
-	// lasts; Back the time of the last resume.
+	// Suspended is in nanoseconds. Away is the beginning of a present suspension, Back the
+	// time of the last resumption.
 	Suspended time.Duration `json:"suspended,omitempty"`
 	Away      time.Time     `json:"away,omitzero"`
 	Back      time.Time     `json:"back,omitzero"`
 	// Memory is in bytes on each GPU.
 	Grant int64 `json:"grant"`
 	Peak  int64 `json:"peak,omitempty"`
-	// Stays are the task's places between its suspensions. Absent if it was never suspended.
+	// Stays lists the task's places between its suspensions. It is absent if the task was
+	// never suspended.
 	Stays []Stay `json:"stays,omitempty" doc:"where it was between its suspensions, the earliest first; absent: it was never suspended. Of many suspensions the last are known"`
 }
 
-// Stay is a time for which a run was on some GPUs.
+// Stay is an interval during which a run was on some GPUs.
 type Stay struct {
 	GPUs  []int     `json:"gpus"`
 	From  time.Time `json:"from"`
@@ -115,14 +116,14 @@ type Stay struct {
 type WebLogin struct {
 	Ticket string    `json:"ticket"`
 	Ends   time.Time `json:"ends" doc:"by the wall clock"`
-	// Address is a loopback address with port, Socket a unix socket. Each is empty if there
-	// is none.
+	// Address is a loopback address with port, Socket a unix socket. Each is empty if it
+	// does not exist.
 	Address string `json:"address,omitempty"`
 	Socket  string `json:"socket,omitempty"`
 	Note    string `json:"note,omitempty" doc:"why one of them is missing though it was configured"`
 }
 
-// Web asks for a login to the page.
+// Web requests a login to the page.
 func (c *Client) Web(ctx context.Context) (WebLogin, error) { return GetWebTicket.send(ctx, c, None{}) }
 
 // Live streams the state, then its changes.
@@ -139,7 +140,7 @@ func (c *Client) Live(ctx context.Context, fn func(Live) error) error {
 	})
 }
 
-// Timeline lists the attempts that ran in a time.
+// Timeline lists the attempts that ran within a time.
 func (c *Client) Timeline(ctx context.Context, since, until time.Time) (Timeline, error) {
 	return GetTimeline.send(ctx, c, TimelineOptions{since.Truncate(time.Second), until.Truncate(time.Second)})
 }

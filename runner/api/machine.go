@@ -14,11 +14,11 @@ type Host struct {
 	CPUs       float64      `json:"cpus" doc:"processors that all tasks together may book"`
 	CPUsBooked float64      `json:"cpus_booked"`
 	Tasks      []HostMember `json:"tasks"`
-	// Helpers are the helpers of suites; the sums include them, but Used does not.
+	// Helpers lists the helpers of suites. The sums include them, but Used does not.
 	Helpers []HostHelpers `json:"helpers,omitempty"`
 }
 
-// HostHelpers is the share of the machine that the helpers of a suite have.
+// HostHelpers is the share of the machine allocated to the helpers of a suite.
 type HostHelpers struct {
 	Suite  string  `json:"suite"`
 	User   string  `json:"user"`
@@ -27,7 +27,7 @@ type HostHelpers struct {
 	CPUs   float64 `json:"cpus,omitempty" doc:"booked"`
 }
 
-// HostMember is the share of the machine that one task has.
+// HostMember is the share of the machine allocated to one task.
 type HostMember struct {
 	Task   int64   `json:"task"`
 	Name   string  `json:"name"`
@@ -43,7 +43,7 @@ type GPURef struct {
 	UUID  string `json:"uuid"`
 }
 
-// GPU is the ledger's page for one GPU. Memory is in bytes.
+// GPU is the ledger's entry for one GPU. Memory is in bytes.
 type GPU struct {
 	GPURef
 	Model    string  `json:"model"`
@@ -70,13 +70,13 @@ type GPU struct {
 	Fault        string        `json:"fault,omitempty" doc:"why it gets no tasks"`
 	FaultLasts   bool          `json:"fault_lasts,omitempty" doc:"the fault lasts until the GPU is reset, also over restarts of the daemon"`
 	Reservations []Reservation `json:"reservations,omitempty" doc:"of it, or of memory on it, the earliest first"`
-	// Closed is set while it is drained.
+	// Closed is set while the GPU is drained.
 	Closed *Closure `json:"closed,omitempty"`
-	// HeldFor is the task that this GPU is reserved for, or 0.
+	// HeldFor is the task for which this GPU is reserved, or 0.
 	HeldFor int64 `json:"held_for,omitempty"`
-	// Suspend says how tasks on this GPU can be suspended.
+	// Suspend is the way in which tasks on this GPU can be suspended.
 	Suspend string `json:"suspend,omitempty" enum:"here,move" doc:"tasks on it can be suspended, and come back to it (here) or to others of its model too (move); absent: they cannot"`
-	// Suspended are the tasks that had it when they were suspended.
+	// Suspended lists the tasks that had this GPU when they were suspended.
 	Suspended []Away     `json:"suspended,omitempty" doc:"tasks that had it when they were suspended"`
 	Tasks     []Resident `json:"tasks"`
 }

@@ -10,7 +10,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// The events of tasks and GPUs of which messages are sent. The last is for
+// The events of tasks and GPUs about which messages are sent. The last is for
 // administrators.
 const (
 	NotifyStarted   = "started"
@@ -25,16 +25,17 @@ const (
 	NotifyFault     = "fault"
 )
 
-// NotifyEvents are the events that a user can ask for, in the order of a task's life.
+// NotifyEvents lists the events that a user can request, in the order of a task's life.
 var NotifyEvents = []string{NotifyStarted, NotifyFinished, NotifyFailed, NotifyStopped, NotifyRecovered, NotifyIdle, NotifyDevice, NotifySuspended, NotifyResumed}
 
-// NotifyDefaults are the events that a channel gets if nothing else is said.
+// NotifyDefaults lists the events that a channel gets by default.
 var NotifyDefaults = []string{NotifyFinished, NotifyFailed, NotifyRecovered, NotifyIdle, NotifyDevice}
 
-// A NotifyWant says of which events of a task a message is sent, and where.
+// A NotifyWant selects the events of a task about which messages are sent, and their
+// channel.
 type NotifyWant struct {
 	Events  []string // if empty, no message is sent
-	Channel string   // empty means all of the user's
+	Channel string   // empty means all of the user's channels
 }
 
 func (w NotifyWant) String() string {
@@ -51,10 +52,10 @@ func (w NotifyWant) String() string {
 	return text
 }
 
-// Has reports whether a message of an event is wanted.
+// Has reports whether a message about an event is requested.
 func (w NotifyWant) Has(event string) bool { return slices.Contains(w.Events, event) }
 
-// ParseNotify reads EVENT[,EVENT...][:CHANNEL], all or none.
+// ParseNotify parses EVENT[,EVENT...][:CHANNEL], all or none.
 func ParseNotify(text string) (w NotifyWant, err error) {
 	events, channel, named := strings.Cut(text, ":")
 	if w.Channel = channel; named {
@@ -87,12 +88,12 @@ func ParseNotify(text string) (w NotifyWant, err error) {
 	return w, nil
 }
 
-// NotifyChannel is a destination of messages. It has secrets: it is only ever sent to the
+// NotifyChannel is a destination of messages. It contains secrets: it is sent only to the
 // daemon, never from it.
 type NotifyChannel struct {
 	Name string `json:"name" maxLength:"32" doc:"small letters, digits and dashes"`
 	Kind string `json:"kind" enum:"webhook,slack,mail,hook" doc:"hook: a program of the administrator's"`
-	// Events of the settings apply if this is empty.
+	// Events are the events of the channel; if empty, the settings' events apply.
 	Events []string `json:"events,omitempty" maxItems:"16" doc:"the events it gets; empty: those of all channels"`
 	// Output: nil is true.
 	Output *bool `json:"output,omitempty" doc:"whether messages of a failure have the last lines of the output (default true)"`
@@ -111,19 +112,20 @@ type NotifyChannel struct {
 	Command string `json:"command,omitempty" maxLength:"1000" doc:"path of a hook's program"`
 }
 
-// NotifySettings are the channels of one user, or of the administrator.
+// NotifySettings contains the channels of one user, or of the administrator.
 type NotifySettings struct {
 	Events   []string        `json:"events,omitempty" maxItems:"16" doc:"for channels without events of their own; empty: the daemon's default"`
 	Channels []NotifyChannel `json:"channels" maxItems:"8"`
-	// The rest is in the administrator's file only. Relay is the mail server for channels
-	// that name none. Allow lists the destinations that users' channels may have beside the
-	// public internet; Defaults are the events of channels that name none.
+	// The following fields are only in the administrator's file. Relay is the mail server
+	// for channels that name none. Allow lists the destinations that users' channels may
+	// have in addition to the public internet. Defaults lists the events of channels that
+	// name none.
 	Relay    *NotifyChannel `json:"relay,omitempty" doc:"only in the administrator's file"`
 	Allow    []string       `json:"allow,omitempty" doc:"only in the administrator's file"`
 	Defaults []string       `json:"defaults,omitempty" doc:"only in the administrator's file"`
 }
 
-// NotifyState is a channel as it is shown: without its secrets.
+// NotifyState is a channel without its secrets, for display.
 type NotifyState struct {
 	Name    string    `json:"name"`
 	Kind    string    `json:"kind"`
@@ -136,17 +138,17 @@ type NotifyState struct {
 	Dropped int       `json:"dropped,omitempty" doc:"messages that were given up, since the daemon's start"`
 }
 
-// Notify has the caller's message settings.
+// Notify contains the caller's message settings.
 type Notify struct {
 	Events   []string      `json:"events" doc:"of channels without events of their own"`
 	Channels []NotifyState `json:"channels"`
 	Relay    bool          `json:"relay" doc:"the administrator has set a mail server"`
-	// Server are the administrator's channels, for administrators.
+	// Server lists the administrator's channels, for administrators.
 	Server  []NotifyState `json:"server,omitempty"`
 	Trouble string        `json:"trouble,omitempty" doc:"what is wrong with the administrator's file; for administrators"`
 }
 
-// NotifyTest asks for a test message.
+// NotifyTest requests a test message.
 type NotifyTest struct {
 	Channel string `json:"channel,omitempty" maxLength:"32" doc:"empty: all of the caller's"`
 	Server  bool   `json:"server,omitempty" doc:"the administrator's channels; for administrators"`

@@ -21,7 +21,7 @@ var NotifyKinds = []string{"webhook", "slack", "mail"}
 // NotifyHook is the kind of channel that only an administrator has: a program.
 const NotifyHook = "hook"
 
-// NotifyFormats and NotifyTLS are the words of two fields.
+// NotifyFormats and NotifyTLS are the allowed words of two fields.
 var (
 	NotifyFormats = []string{"json", "text"}
 	NotifyTLS     = []string{"starttls", "tls", "none"}
@@ -39,8 +39,8 @@ func CheckNotifyName(name string) error {
 	return nil
 }
 
-// Check returns the first error in settings. admin: they are the administrator's. No error
-// has a secret in it.
+// Check returns the first error in settings. admin is set for the administrator's
+// settings. No error contains a secret.
 func (s *NotifySettings) Check(admin bool) error {
 	if err := checkNotifyEvents(s.Events, admin); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (c *NotifyChannel) check(admin bool) error {
 	return c.checkHTTP()
 }
 
-// foreign refuses fields of another kind: they would do nothing.
+// foreign refuses fields of another kind, which would have no effect.
 func (c *NotifyChannel) foreign() error {
 	given := map[string]bool{
 		"url": c.URL != "", "format": c.Format != "", "headers": len(c.Headers) > 0, "to": len(c.To) > 0, "server": c.Server != "", "tls": c.TLS != "",
@@ -144,7 +144,7 @@ func (c *NotifyChannel) checkHTTP() error {
 	switch {
 	case c.URL == "":
 		return errors.New("url: none is given; write for example https://example.org/hook")
-	case err != nil: // its text has the address, which is secret
+	case err != nil: // the library's error contains the address, which is secret
 		return errors.New("url: it cannot be read; write for example https://example.org/hook")
 	case u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
 		return errors.New("url: it is no address of the web; write for example https://example.org/hook")
@@ -162,7 +162,7 @@ func (c *NotifyChannel) checkHTTP() error {
 	return c.checkHeaders()
 }
 
-// notOwn are headers that a user does not set.
+// notOwn lists headers that a user cannot set.
 var notOwn = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Content-Type", "User-Agent"}
 
 func (c *NotifyChannel) checkHeaders() error {

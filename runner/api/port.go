@@ -10,7 +10,7 @@ import (
 // Port is a port of a container that is opened on 127.0.0.1.
 type Port struct {
 	Host     int // 0 means any free port
-	Port     int // of the container
+	Port     int // in the container
 	Protocol string
 }
 
@@ -25,7 +25,7 @@ func (p Port) String() string {
 	return text
 }
 
-// ParsePort reads [[127.0.0.1:][HOST]:]PORT[/tcp|/udp].
+// ParsePort parses [[127.0.0.1:][HOST]:]PORT[/tcp|/udp].
 func ParsePort(text string) (p Port, err error) {
 	rest, protocol, _ := strings.Cut(text, "/")
 	p.Protocol = cmp.Or(strings.ToLower(protocol), "tcp")
@@ -55,7 +55,7 @@ type OpenPort struct {
 	Address string `json:"address" doc:"on this machine, like 127.0.0.1:49153"`
 }
 
-// URL is the address, as a browser takes it if the port is of tcp.
+// URL returns the address as a URL for browsers, if it is a TCP port.
 func (p OpenPort) URL() string {
 	if strings.HasSuffix(p.Port, "/tcp") {
 		return "http://" + p.Address

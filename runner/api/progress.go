@@ -5,23 +5,23 @@ import "time"
 // Progress is the progress of a running attempt, its speed, and its expected end. Counts
 // come from its output and are not verified.
 type Progress struct {
-	// Done and Total count Unit through the whole run. Total is 0 if its output
-	// does not say it.
+	// Done and Total count Unit over the whole run. Total is 0 if the output does not
+	// contain it.
 	Done  float64 `json:"done,omitempty"`
 	Total float64 `json:"total,omitempty"`
 	Unit  string  `json:"unit,omitempty" doc:"steps, images, samples, tokens, epochs or percent"`
-	// Epoch is the present one, from 1; Epochs how many there will be.
+	// Epoch is the present epoch, from 1. Epochs is their total number.
 	Epoch  float64 `json:"epoch,omitempty"`
 	Epochs float64 `json:"epochs,omitempty"`
 	Share  float64 `json:"share,omitempty" doc:"share of the work that is done, 0 to 1; 0: not known"`
 	// Rate is the recent speed, with its relative standard error.
 	Rate      float64 `json:"rate,omitempty" doc:"units per second of the daemon's time, pauses left out"`
 	RateError float64 `json:"rate_error,omitempty" doc:"relative standard error of the rate"`
-	// Throughput is the number that the program printed, in PerSecond per second.
+	// Throughput is the number printed by the program, in PerSecond per second.
 	Throughput float64   `json:"throughput,omitempty"`
 	PerSecond  string    `json:"per_second,omitempty"`
 	Seen       time.Time `json:"seen,omitzero" doc:"when the count rose last"`
-	// Doubt says why the count is not reliable, or is empty if it is.
+	// Doubt is the reason why the count is not reliable, or empty if it is.
 	Doubt  string `json:"doubt,omitempty" doc:"why the rate is not relied on: few lines, irregular, silent; why there is no share: perhaps one epoch of several, perhaps one run of several, perhaps one epoch more, past its end"`
 	Source string `json:"source" doc:"the form of the lines that tell it: tqdm, trainer, lightning, keras, ...; prediction where its output tells nothing; private where the caller may not read the output"`
 	// ETA is the expected end of the attempt, with its present neighbours.
@@ -31,14 +31,14 @@ type Progress struct {
 	Slowdown *Slowdown `json:"slowdown,omitempty"`
 }
 
-// Slowdown is a task's time beside its neighbours divided by its time alone.
+// Slowdown is a task's time with its neighbours divided by its time alone.
 type Slowdown struct {
 	Value float64 `json:"value" doc:"how many times as long as alone it takes"`
 	Basis string  `json:"basis" enum:"measured,predicted"`
 	// Error is the standard error of a measured value.
 	Error     float64 `json:"error,omitempty"`
 	Predicted float64 `json:"predicted" doc:"the value by prediction"`
-	// Beside are the tasks on its GPUs.
+	// Beside lists the tasks on its GPUs.
 	Beside []TaskRef `json:"beside"`
 }
 
@@ -48,10 +48,10 @@ type TaskRef struct {
 	Name string `json:"name"`
 }
 
-// Start is the expected start of a pending task, given the running tasks and as long as
-// nobody submits a task that goes first.
+// Start is the expected start of a pending task, given the running tasks, and provided
+// that nobody submits a task that goes first.
 type Start struct {
 	Earliest time.Time `json:"earliest"`
-	// Latest is the start if tasks take longer, as they may.
+	// Latest is the expected start if tasks take longer than expected.
 	Latest time.Time `json:"latest,omitzero" doc:"zero: not within a day"`
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // RegistryAuthHeader is the header with the user's credentials for the registries of the
-// images that a request names. It is no part of a task: it is never stored.
+// images that a request names. It is not part of a task and is never stored.
 const RegistryAuthHeader = "Carma-Registry-Auth"
 
 // RegistryAuth is [RegistryAuthHeader] as a parameter of a route.
@@ -24,7 +24,7 @@ func (a RegistryAuth) Registries() (map[string]containers.Credential, error) {
 }
 
 // EncodeRegistryAuth returns the value of [RegistryAuthHeader]: a JSON object of
-// credentials by registry, in base64 for URLs. Empty: there are none.
+// credentials by registry, in base64 for URLs. It is "" if there are none.
 func EncodeRegistryAuth(by map[string]containers.Credential) (string, error) {
 	if len(by) == 0 {
 		return "", nil
@@ -36,7 +36,8 @@ func EncodeRegistryAuth(by map[string]containers.Credential) (string, error) {
 	return base64.URLEncoding.EncodeToString(b), nil
 }
 
-// DecodeRegistryAuth reverses [EncodeRegistryAuth]. Its errors have nothing of the value.
+// DecodeRegistryAuth reverses [EncodeRegistryAuth]. Its errors contain nothing of the
+// value.
 func DecodeRegistryAuth(value string) (map[string]containers.Credential, error) {
 	if value == "" {
 		return nil, nil
@@ -49,7 +50,7 @@ func DecodeRegistryAuth(value string) (map[string]containers.Credential, error) 
 	return by, nil
 }
 
-// images returns the images of the task and its helpers, each once.
+// images returns the images of the task and its helpers, without duplicates.
 func (s Submit) images() []string {
 	if s.Image == "" {
 		return nil

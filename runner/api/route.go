@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Route is a request of the API. In has the parameters of the path and of the query, by
-// the tags path and query, and a field Body if the request has one. Out is the answer. The
-// daemon answers the routes, and [Client] sends them.
+// Route is a request of the API. In contains the parameters of the path and of the query,
+// marked with the tags path and query, and a field Body if the request has one. Out is
+// the answer. The daemon answers the routes, and [Client] sends them.
 type Route[In, Out any] struct {
 	ID, Method, Path, Summary string
 }
 
-// None is the input of a route without parameters, or the output of a route that answers
-// nothing.
+// None is the input of a route without parameters, or the output of a route without an
+// answer.
 type None = struct{}
 
 // Stream is the output of a route that answers with events or frames.
@@ -27,7 +27,7 @@ type Stream struct{}
 // With is the input of a route that has only a body.
 type With[B any] struct{ Body B }
 
-// WithImages is the input of a route that has images in its body.
+// WithImages is the input of a route whose body names images.
 type WithImages[B any] struct {
 	RegistryAuth
 	Body B
@@ -38,7 +38,7 @@ type TaskPath struct {
 	Ref string `path:"task" doc:"a task's number or name"`
 }
 
-// OnTask is the input of a route that does something to a task.
+// OnTask is the input of a route that acts on a task.
 type OnTask[B any] struct {
 	TaskPath
 	Body B
@@ -52,8 +52,8 @@ func (r Route[In, Out]) send(ctx context.Context, c *Client, in In) (Out, error)
 	return out, err
 }
 
-// sendPage is send for a route that answers with a page of a list. next is the number that
-// asks for the next page, or 0 if there is none.
+// sendPage is like send, for a route that answers with a page of a list. next is the
+// number with which to request the next page, or 0 if there is none.
 func (r Route[In, Out]) sendPage(ctx context.Context, c *Client, in In) (out Out, next int64, err error) {
 	path, body := r.request(in)
 	resp, err := c.do(ctx, r.Method, path, body)

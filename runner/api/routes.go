@@ -82,7 +82,7 @@ type TimelineOptions struct {
 	Until time.Time `query:"until" doc:"absent: now"`
 }
 
-// AuditOptions choose records of the audit log.
+// AuditOptions select records of the audit log.
 type AuditOptions struct {
 	User  string    `query:"user" doc:"who acted, or whose task it was"`
 	Mine  bool      `query:"mine" doc:"only the caller's own acts"`
@@ -103,7 +103,7 @@ type LogsOfTask struct {
 	LogOptions
 }
 
-// LogOptions choose lines of an output.
+// LogOptions select lines of an output.
 type LogOptions struct {
 	Follow  bool `query:"follow" doc:"go on until the task is finished, across attempts"`
 	Tail    int  `query:"tail" minimum:"0" doc:"only the last lines"`

@@ -2,19 +2,19 @@ package api
 
 import "context"
 
-// Scores say how well memory was estimated for finished tasks: the caller's, or
-// everybody's if the caller is an admin.
+// Scores contains the errors of memory estimates for finished tasks: the caller's tasks,
+// or everybody's if the caller is an admin.
 type Scores struct {
-	// Everybody: they are of the tasks of all users.
+	// Everybody is set if the scores cover the tasks of all users.
 	Everybody bool    `json:"everybody"`
 	Families  []Score `json:"families"`
-	// Unscored counts the finished tasks in no family: they did not end well, ran too short,
-	// had whole GPUs, or took most of a card at their start.
+	// Unscored counts the finished tasks in no family: they failed, ran too short, had whole
+	// GPUs, or took most of a card at their start.
 	Unscored int `json:"unscored"`
 }
 
-// Score is about one family of estimates. Errors are relative to the highest memory
-// seen.
+// Score contains the errors of one family of estimates, relative to the highest measured
+// memory.
 type Score struct {
 	Family string `json:"family" doc:"method, family of networks and environment of the estimates"`
 	Tasks  int    `json:"tasks"`
@@ -24,13 +24,13 @@ type Score struct {
 	// Overhead the mean of allocated / measured - 1.
 	Above    float64 `json:"above_bound"`
 	Overhead float64 `json:"bound_overhead"`
-	// The same of the estimates before earlier runs corrected them. PlainTasks is the number
-	// of tasks with such an estimate.
+	// The same figures for the estimates before correction by earlier runs. PlainTasks is
+	// the number of tasks with such an estimate.
 	PlainTasks    int     `json:"plain_tasks"`
 	PlainMedian   float64 `json:"plain_median_error"`
 	PlainAbove    float64 `json:"plain_above_bound"`
 	PlainOverhead float64 `json:"plain_bound_overhead"`
 }
 
-// Scores returns how well memory was estimated for finished tasks.
+// Scores returns the errors of memory estimates for finished tasks.
 func (c *Client) Scores(ctx context.Context) (Scores, error) { return GetScores.send(ctx, c, None{}) }

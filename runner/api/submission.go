@@ -1,16 +1,16 @@
 package api
 
-// Dependency is a condition that a task waits for before it is queued. It is about a task,
-// all tasks of a group, or all tasks of an earlier part of the same submission.
+// Dependency is a condition that a task waits for before it is queued. It refers to a
+// task, all tasks of a group, or all tasks of an earlier part of the same submission.
 type Dependency struct {
 	Task      string `json:"task,omitempty" maxLength:"200" doc:"number or name of a task, or name of a group"`
 	Part      string `json:"part,omitempty" maxLength:"200" doc:"instead: a part that comes earlier in the same submission"`
 	Condition string `json:"condition,omitempty" enum:"ok,any,started" doc:"it has succeeded (default), ended in whatever way, or started"`
 }
 
-// ArrayElement is a task's place in an array. Its environment has it as
-// CARMA_ARRAY_INDEX, _COUNT, _MIN and _MAX, and CARMA_ARRAY_ID, the number of the
-// array's first task.
+// ArrayElement is a task's place in an array. The task's environment contains it as
+// CARMA_ARRAY_INDEX, _COUNT, _MIN and _MAX, and CARMA_ARRAY_ID, the number of the array's
+// first task.
 type ArrayElement struct {
 	Index int `json:"index" minimum:"0"`
 	Count int `json:"count" minimum:"1"`
@@ -18,20 +18,20 @@ type ArrayElement struct {
 	Max   int `json:"max" minimum:"0"`
 }
 
-// MaxTasks is the most tasks of one submission, MaxDependencies the most
-// dependencies of all its tasks together.
+// MaxTasks is the largest number of tasks of one submission, MaxDependencies the largest
+// number of dependencies of all its tasks together.
 const (
 	MaxTasks        = 10_000
 	MaxDependencies = 100_000
 )
 
-// Submission asks for several tasks: all are taken, in order, or none.
+// Submission requests several tasks: either all are accepted, in order, or none.
 type Submission struct {
 	Group string   `json:"group,omitempty" doc:"name of the tasks together, unique among those that have unfinished tasks; chosen by the daemon when empty and there are several"`
 	Tasks []Submit `json:"tasks" minItems:"1" maxItems:"10000"`
 }
 
-// SubmittedAll answers a submission. The tasks are journaled.
+// SubmittedAll is the answer to a submission. The tasks are journaled.
 type SubmittedAll struct {
 	Group    string      `json:"group,omitempty"`
 	Tasks    []Submitted `json:"tasks"`
@@ -54,15 +54,15 @@ type PreviewTask struct {
 	Estimate Estimate `json:"estimate"`
 	// Need is the memory per GPU that would be allocated, in bytes, or 0 for whole GPUs.
 	Need int64 `json:"need"`
-	// GPUs are the GPUs on which it would start at once. If there are none,
-	// Waits is the reason, one clause.
+	// GPUs lists the GPUs on which it would start at once. If there are none, Waits is the
+	// reason, as a clause.
 	GPUs  []GPURef `json:"gpus,omitempty"`
 	Waits string   `json:"waits,omitempty"`
-	// Starts: it would start at once, with or without GPUs.
+	// Starts is set if it would start at once, with or without GPUs.
 	Starts bool `json:"starts,omitempty"`
 }
 
-// Stopped answers a request to stop a group.
+// Stopped is the answer to a request to stop a group.
 type Stopped struct {
 	Group string  `json:"group"`
 	Tasks []int64 `json:"tasks" doc:"the unfinished ones, which were asked to stop"`

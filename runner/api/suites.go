@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// Limits of one suite's helpers. What one user may have of them all is the
-// daemon's to say.
+// Limits of one suite's helpers. The daemon limits all helpers of one user.
 const (
 	MaxHelpers      = 64
 	MaxSuiteVolumes = 64
 )
 
-// Suite is the part of a suite beside its tasks: the helpers that run beside them, and the
-// networks and volumes of tasks and helpers. Its tasks are the group of the same name that
-// its owner submits while the suite is up.
+// Suite is the part of a suite other than its tasks: the helpers that run beside them,
+// and the networks and volumes of tasks and helpers. Its tasks are the group of the same
+// name that its owner submits while the suite is up.
 type Suite struct {
-	// Keep: it stays until it is taken down. Otherwise it ends with the last of
-	// its tasks.
+	// Keep is set if the suite stays until it is taken down. Otherwise it ends with its last
+	// task.
 	Keep    bool     `json:"keep,omitempty" doc:"stay until it is taken down, not only until the last of its tasks has ended"`
 	Helpers []Helper `json:"helpers,omitempty" maxItems:"64"`
-	// Waits are the conditions for the suite to be ready; its tasks wait for them.
+	// Waits lists the conditions for the suite to be ready. Its tasks wait for them.
 	Waits []HelperWait `json:"waits,omitempty" maxItems:"64"`
-	// Tasks gives the tasks of each part their share of the suite.
+	// Tasks assigns the tasks of each part their share of the suite.
 	Tasks    map[string]Joined `json:"tasks,omitempty" doc:"what the tasks of each part have of the suite"`
 	Networks []SuiteNetwork    `json:"networks,omitempty" maxItems:"16"`
 	Volumes  []SuiteVolume     `json:"volumes,omitempty" maxItems:"64"`
@@ -38,10 +37,10 @@ type Helper struct {
 	// must be empty.
 	Container Submit `json:"container"`
 	Joined
-	// Within names another helper and shares its network instead of having its own.
+	// Within names another helper whose network namespace this helper shares.
 	Within   string `json:"within,omitempty" doc:"another helper whose network it shares, loopback and ports included"`
 	Replicas int    `json:"replicas,omitempty" minimum:"0" maximum:"64" doc:"0: one"`
-	// Restart: no (or empty), always, on-failure or on-failure:N.
+	// Restart is no (or empty), always, on-failure or on-failure:N.
 	Restart string         `json:"restart,omitempty" doc:"no, always, on-failure or on-failure:N"`
 	Health  *HelperHealth  `json:"health,omitempty" doc:"replaces the image's check"`
 	Waits   []HelperWait   `json:"waits,omitempty" maxItems:"64"`
@@ -61,9 +60,10 @@ type Helper struct {
 	Stdin      bool              `json:"stdin,omitempty"`
 }
 
-// Joined lists the networks, volumes, files and hosts that a container has of its suite.
+// Joined lists the networks, volumes, files and hosts that a container gets from its
+// suite.
 type Joined struct {
-	// Networks of the suite. Without one the container has no network.
+	// Networks lists networks of the suite. Without one the container has no network.
 	Networks []NetworkPlace `json:"networks,omitempty" maxItems:"16"`
 	Volumes  []VolumePlace  `json:"volumes,omitempty" maxItems:"64"`
 	Files    []SuiteFile    `json:"files,omitempty" maxItems:"1000"`
@@ -73,7 +73,7 @@ type Joined struct {
 // SuiteNetwork is a network of a suite.
 type SuiteNetwork struct {
 	Name string `json:"name" minLength:"1" maxLength:"64"`
-	// Shared: all suites of the owner that name it are in it.
+	// Shared is set for a network common to all suites of the owner that name it.
 	Shared   bool `json:"shared,omitempty"`
 	Internal bool `json:"internal,omitempty" doc:"it leads nowhere else"`
 }
@@ -102,8 +102,8 @@ type VolumePlace struct {
 type SuiteFile struct {
 	Path    string `json:"path"`
 	Content []byte `json:"content"`
-	// UID and GID own it; -1: the container's user, if that is a number, else
-	// root.
+	// UID and GID are the owner. -1 means the container's user, if that is a number,
+	// otherwise root.
 	UID  int    `json:"uid"`
 	GID  int    `json:"gid"`
 	Mode uint32 `json:"mode" maximum:"511"`
@@ -111,21 +111,21 @@ type SuiteFile struct {
 	Writable bool `json:"writable,omitempty" doc:"the container may change its copy"`
 }
 
-// HelperPort is a port of a helper that this machine reaches at 127.0.0.1.
+// HelperPort is a port of a helper that is reachable on this machine at 127.0.0.1.
 type HelperPort struct {
 	Container int    `json:"container" minimum:"1" maximum:"65535"`
 	Host      int    `json:"host,omitempty" minimum:"0" maximum:"65535" doc:"0: a free one"`
 	Protocol  string `json:"protocol,omitempty" enum:"tcp,udp"`
 }
 
-// HelperUlimit is a limit of its processes, or -1 for none.
+// HelperUlimit is a limit of a helper's processes, or -1 for none.
 type HelperUlimit struct {
 	Name string `json:"name"`
 	Soft int64  `json:"soft"`
 	Hard int64  `json:"hard"`
 }
 
-// HelperHealth is a check of a helper's health. Times are in nanoseconds; 0 is the engine's
+// HelperHealth is a helper's health check. Times are in nanoseconds; 0 means the engine's
 // default.
 type HelperHealth struct {
 	Test        []string      `json:"test,omitempty" maxItems:"1000" doc:"CMD or CMD-SHELL and its words, or NONE; empty: the image's"`
@@ -135,8 +135,8 @@ type HelperHealth struct {
 	Retries     int           `json:"retries,omitempty" minimum:"0"`
 }
 
-// HelperWait is a condition on another helper: it has started, is healthy, or has ended
-// with exit code 0.
+// HelperWait is a condition on another helper: started, healthy, or ended with exit code
+// 0.
 type HelperWait struct {
 	Helper    string `json:"helper"`
 	Condition string `json:"condition" enum:"started,healthy,ok"`
@@ -146,10 +146,10 @@ type HelperWait struct {
 type SuiteState struct {
 	Name string `json:"name"`
 	User string `json:"user"`
-	// Phase: starting, ready (all helpers have started, in their order), failed
-	// (one cannot start), stopping, ended (only output is kept).
+	// Phase is starting, ready (all helpers have started, in order), failed (one cannot
+	// start), stopping or ended (only output is kept).
 	Phase string `json:"phase" enum:"starting,ready,failed,stopping,ended"`
-	// Reason says why it failed, or which step it is at.
+	// Reason is the reason of a failure, or the present step.
 	Reason   string        `json:"reason,omitempty"`
 	Keep     bool          `json:"keep,omitempty"`
 	Since    time.Time     `json:"since"`
@@ -165,7 +165,7 @@ type HelperState struct {
 	Name      string `json:"name" doc:"as people call it: suite, helper and number"`
 	Container string `json:"container" doc:"container name"`
 	Image     string `json:"image"`
-	// State: waiting, created, running, restarting or exited.
+	// State is waiting, created, running, restarting or exited.
 	State    string       `json:"state" enum:"waiting,created,running,exited"`
 	Health   string       `json:"health,omitempty" enum:",starting,healthy,unhealthy"`
 	Restarts int          `json:"restarts,omitempty"`
@@ -187,17 +187,17 @@ type SuiteRemoved struct {
 	Volumes  []string `json:"volumes"`
 }
 
-// HelperCapabilities are the capabilities that a helper has unless it drops them, and that
-// its file may request: with them, image programs change to another user and prepare their
-// folders. It may request MoreCapabilities in addition: they reach nothing outside the
-// container, and locked memory counts as its memory.
+// HelperCapabilities lists the capabilities that a helper has unless it drops them, and
+// that its file may request. Programs of images need them to change to another user and
+// prepare their folders. It may request MoreCapabilities in addition, which have no
+// effect outside the container; locked memory counts as its memory.
 var (
 	HelperCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"}
 	MoreCapabilities   = []string{"IPC_LOCK", "SETPCAP"}
 )
 
-// PutSuite brings the helpers, networks and volumes of a suite up. It returns
-// before the helpers run; see [Client.Suite]. check only looks whether it could.
+// PutSuite brings the helpers, networks and volumes of a suite up. It returns before the
+// helpers run; see [Client.Suite]. With check it only checks whether it could.
 func (c *Client) PutSuite(ctx context.Context, name string, s Suite, check bool) (SuiteState, error) {
 	return PutSuite.send(ctx, c, SuitePut{SuitePath: SuitePath{name}, Check: check, Body: s})
 }
@@ -212,7 +212,7 @@ func (c *Client) EndedSuite(ctx context.Context, name string) (SuiteState, error
 	return GetSuite.send(ctx, c, SuiteQuery{SuitePath{name}, true})
 }
 
-// DropSuite takes a suite's helpers and networks down, and its volumes if asked.
+// DropSuite takes a suite's helpers and networks down, and its volumes on request.
 func (c *Client) DropSuite(ctx context.Context, name string, volumes bool, grace time.Duration) (SuiteRemoved, error) {
 	return DropSuite.send(ctx, c, SuiteDrop{SuitePath{name}, volumes, int64(grace)})
 }

@@ -2,33 +2,33 @@ package api
 
 import "time"
 
-// Task is a task as users see it.
+// Task is a task as shown to users.
 type Task struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
 	User string `json:"user"`
 	UID  int    `json:"uid"`
 	GID  int    `json:"gid"`
-	// Group is the name of the tasks it was submitted with.
+	// Group is the name of the tasks submitted together with it.
 	Group  string `json:"group,omitempty"`
 	Image  string `json:"image"`
 	Submit Submit `json:"submit" doc:"the request as it was made"`
-	// EnvHidden: the values of its environment are not for the caller; they are ***
-	// in Submit.
+	// EnvHidden is set if the caller may not see the values of its environment, which are
+	// *** in Submit.
 	EnvHidden bool `json:"env_hidden,omitempty" doc:"the values of its environment are not for the caller"`
-	// GPUCount is the number of GPUs it runs on.
+	// GPUCount is the number of GPUs on which it runs.
 	GPUCount int    `json:"gpu_count"`
 	Phase    string `json:"phase" enum:"estimating,held,queued,recovering,launching,running,suspending,suspended,resuming,stopping,succeeded,failed,cancelled"`
-	// Priority as it is now.
+	// Priority is the present priority.
 	Priority string `json:"priority,omitempty" enum:"low,normal,high"`
-	// Position in the order of the queues, from 1; 0 when it is in none.
+	// Position is the position in the order of the queues, from 1, or 0 if it is in none.
 	Position int `json:"position,omitempty"`
-	// Waits is the one-line reason while it is in a queue, held or probed.
+	// Waits is the reason in one line, while it is in a queue, held or probed.
 	Waits     string   `json:"waits,omitempty"`
 	WaitsCode string   `json:"waits_code,omitempty" doc:"the code of that reason"`
 	Estimate  Estimate `json:"estimate"`
-	// Need is the memory per GPU that its next launch allocates, or its current one has
-	// allocated, in bytes; 0 when it gets whole GPUs.
+	// Need is the memory per GPU in bytes that its next launch allocates, or that its
+	// present one has allocated, or 0 for whole GPUs.
 	Need      int64     `json:"need"`
 	Alone     bool      `json:"alone,omitempty" doc:"it has, or waits for, GPUs of its own"`
 	Submitted time.Time `json:"submitted"`
@@ -46,28 +46,28 @@ type Task struct {
 	Suspension *Suspension `json:"suspension,omitempty"`
 	// Idle is set while it runs and has done nothing for a while.
 	Idle *Idle `json:"idle,omitempty"`
-	// Undelivered is only for its owner and administrators, and only in requests for one
+	// Undelivered is set only for its owner and administrators, and only in requests for one
 	// task.
 	Undelivered []string `json:"undelivered,omitempty" doc:"messages about it that could not be delivered, and why; only for its owner and administrators, not in lists"`
-	// Preallocates: it seems to have reserved most of a card at its start, needed or
-	// not. Not in listings.
+	// Preallocates is set if it seems to have allocated most of a card at its start,
+	// regardless of its need. It is not in listings.
 	Preallocates bool `json:"preallocates,omitempty" doc:"its latest attempt took most of a card within two samples, and has not changed since; not in listings"`
-	// Takes is its program, if that takes a share of a GPU by design.
+	// Takes is its program, if the program by design takes a share of a GPU.
 	Takes *Takes `json:"takes,omitempty"`
-	// Says has what the command line says beside the training.
+	// Says contains facts in the command line other than the training.
 	Says *Says `json:"says,omitempty" doc:"what its command line says beside its training"`
-	// Params and Trainable are numbers of parameters of its model, as its output named them,
-	// or 0.
+	// Params and Trainable are the numbers of parameters of its model according to its
+	// output, or 0.
 	Params    float64 `json:"parameters,omitempty" doc:"parameters of its model, as its output named them"`
 	Trainable float64 `json:"trainable_parameters,omitempty" doc:"those that it trains, as its output named them"`
-	// ExitCode is set when the phase is final and the task has run.
+	// ExitCode is set if the phase is final and the task has run.
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Reason   string `json:"reason,omitempty" doc:"why it failed, was cancelled or runs again"`
-	// ReasonCode is for programs: it stays when the words change.
+	// ReasonCode is for programs: it stays the same when the text changes.
 	ReasonCode string `json:"reason_code,omitempty" doc:"the code of that reason: gpu-oom, time-limit, program, ..."`
 }
 
-// Takes is a program that takes a share of a GPU by design.
+// Takes is a program that by design takes a share of a GPU.
 type Takes struct {
 	Program string `json:"program" doc:"vLLM, SGLang, TGI, Triton, llama.cpp, JAX or TensorFlow"`
 	By      string `json:"by" doc:"what it was recognised by"`
@@ -79,7 +79,7 @@ type Takes struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Says holds findings from the command line of a task.
+// Says contains findings from the command line of a task.
 type Says struct {
 	GPUs        string `json:"gpus,omitempty" doc:"the words that its number of GPUs was taken from"`
 	Resume      string `json:"resume,omitempty" doc:"the words that say what it resumes from"`
@@ -87,14 +87,14 @@ type Says struct {
 	Unbuffered  bool   `json:"unbuffered,omitempty" doc:"carma sets PYTHONUNBUFFERED=1 for it, as neither it nor its image does"`
 }
 
-// Idle is about a running task that does nothing: its GPUs are still, and nobody types
-// in its terminal.
+// Idle describes a running task that does nothing: its GPUs are idle, and nobody types in
+// its terminal.
 type Idle struct {
 	Since time.Time `json:"since"`
-	// Ends is the time when it will be stopped for that, or zero if it will not be or has
-	// not been warned yet.
+	// Ends is the time at which it will be stopped for being idle, or zero if it will not be
+	// stopped or has not been warned yet.
 	Ends time.Time `json:"ends,omitzero" doc:"when it will be stopped for that"`
-	// Unused: it has never had memory on its GPUs.
+	// Unused is set if it has never had memory on its GPUs.
 	Unused bool `json:"unused,omitempty" doc:"it has never had memory on its GPUs"`
 }
 
@@ -106,8 +106,8 @@ func (t *Task) Finished() bool {
 // Attempt is one run of a task.
 type Attempt struct {
 	N int `json:"n"`
-	// Starts is the number of failed starts in a row that it stands for, none of them the
-	// task's fault; N is the number of the last. 0 means one.
+	// Starts is the number of consecutive failed starts that this attempt stands for, none
+	// of them the task's fault; N is the number of the last. 0 means one.
 	Starts    int       `json:"starts,omitempty"`
 	Container string    `json:"container" doc:"container name"`
 	GPUs      []GPURef  `json:"gpus"`
@@ -117,9 +117,9 @@ type Attempt struct {
 	Ended     time.Time `json:"ended,omitzero"`
 	// Suspended is the time for which it was suspended, up to now.
 	Suspended time.Duration `json:"suspended,omitempty" doc:"nanoseconds for which it was suspended, up to now"`
-	// Leaves: its program vacates its GPUs on request.
+	// Leaves is set if its program vacates its GPUs on request.
 	Leaves bool `json:"leaves,omitempty" doc:"its program leaves its GPUs by itself when it is asked to"`
-	// Devices says why it can no longer open its GPUs, or is empty.
+	// Devices is the reason why it can no longer open its GPUs, or empty.
 	Devices   string `json:"devices,omitempty" doc:"why its programs can no longer open its GPUs; empty: they can, or that is not known"`
 	Outcome   string `json:"outcome,omitempty" doc:"ok, program, gpu-oom, suspected-gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
 	ExitCode  int    `json:"exit_code"`
@@ -131,11 +131,11 @@ type Attempt struct {
 	EnergyJ   float64 `json:"energy_j,omitempty" doc:"joules: its share of what its GPUs have used while it ran; 0: nothing, or not known"`
 	Blameless bool    `json:"blameless,omitempty"`
 	Message   string  `json:"message,omitempty"`
-	// Remark is a note for people beside the outcome.
+	// Remark is an additional note for people about the outcome.
 	Remark string `json:"remark,omitempty" doc:"what to know beside the outcome, such as an error in the output of a task that ended with 0"`
-	// Witnesses are the observations that the outcome was concluded from.
+	// Witnesses lists the observations from which the outcome was concluded.
 	Witnesses []Witness `json:"witnesses,omitempty" doc:"what the outcome was concluded from, the deciding ones first"`
-	// Reason says why the task ran again after it.
+	// Reason is the reason why the task ran again after it.
 	Reason     string `json:"reason,omitempty" doc:"why the task ran again after this attempt"`
 	ReasonCode string `json:"reason_code,omitempty" doc:"the code of that reason"`
 	// Curve is its memory use over time; not in listings.
@@ -151,7 +151,7 @@ type Witness struct {
 	Text     string `json:"text,omitempty" doc:"what was observed; of an output the line, for those who may read it"`
 }
 
-// CurvePoint is the memory in use from a moment on, until the next.
+// CurvePoint is the memory in use from one instant to the next.
 type CurvePoint struct {
 	At   time.Time `json:"at"`
 	Used int64     `json:"used" doc:"bytes"`
@@ -166,14 +166,14 @@ type HostShare struct {
 	Peak   int64   `json:"peak,omitempty" doc:"highest host memory seen in use, without page cache"`
 }
 
-// LogLine is one line of a task's output, or a notice of carma's about it.
+// LogLine is one line of a task's output, or a notice from carma about it.
 type LogLine struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	// Stream: stdout, stderr, or carma for notices (relaunched, output dropped).
+	// Stream is stdout, stderr, or carma for notices (relaunched, output dropped).
 	Stream  string `json:"stream" enum:"stdout,stderr,carma"`
 	Line    string `json:"line"`
 	Partial bool   `json:"partial,omitempty" doc:"the line goes on in the next event"`
-	// Notice names the subject of a notice that all waiting tasks get alike.
+	// Notice is the subject of a notice that all waiting tasks get in the same form.
 	Notice string `json:"notice,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// TerminalProtocol is the protocol of a connection that attaches a terminal or runs a
+// TerminalProtocol is the protocol of a connection that attaches to a terminal or runs a
 // command in a task. After the upgrade both sides send frames.
 const TerminalProtocol = "carma-terminal/1"
 
@@ -21,17 +21,17 @@ type FrameKind byte
 // Frames of the caller, and frames of the daemon.
 const (
 	FrameInput  FrameKind = 'i' // input
-	FrameEnd    FrameKind = 'e' // the input has ended
+	FrameEnd    FrameKind = 'e' // end of the input
 	FrameSize   FrameKind = 's' // a [TerminalSize], in JSON
 	FrameSignal FrameKind = 'k' // the number of a signal for the command, as text
 
-	FrameStdout FrameKind = 'o' // output; of a terminal all of it
+	FrameStdout FrameKind = 'o' // output; all output of a terminal
 	FrameStderr FrameKind = 'r'
 	FrameExit   FrameKind = 'x' // the command's exit code as text; empty after the attempt's end
-	FrameNote   FrameKind = 'n' // a sentence of the daemon; the connection ends
+	FrameNote   FrameKind = 'n' // a sentence from the daemon; the connection ends
 )
 
-// MaxFrame is the most bytes of a frame.
+// MaxFrame is the largest size of a frame in bytes.
 const MaxFrame = 64 << 10
 
 // TerminalSize is the size of a terminal in characters.
@@ -40,12 +40,13 @@ type TerminalSize struct {
 	Cols uint16 `json:"cols"`
 }
 
-// ExecRequest asks for a command in a running task.
+// ExecRequest requests a command in a running task.
 type ExecRequest struct {
 	Command []string `json:"command" minItems:"1" doc:"program and arguments"`
 	Env     []string `json:"env,omitempty" doc:"KEY=value, added to the task's"`
 	WorkDir string   `json:"workdir,omitempty" maxLength:"4096" doc:"folder in the container; empty: the task's"`
-	// Interactive: it has an input. TTY: it has a terminal of this size.
+	// Interactive is set if the command has an input. TTY is set if it has a terminal of
+	// this size.
 	Interactive bool         `json:"interactive,omitempty"`
 	TTY         bool         `json:"tty,omitempty"`
 	Size        TerminalSize `json:"size,omitzero"`
@@ -54,10 +55,10 @@ type ExecRequest struct {
 // Terminal is an upgraded connection. One goroutine may read while others write.
 type Terminal struct {
 	conn io.ReadWriteCloser
-	mu   sync.Mutex // of writes
+	mu   sync.Mutex // guards writes
 }
 
-// NewTerminal speaks frames on a connection.
+// NewTerminal sends and receives frames on a connection.
 func NewTerminal(conn io.ReadWriteCloser) *Terminal { return &Terminal{conn: conn} }
 
 // Frame is one message of an upgraded connection: a letter, the length of the data
@@ -67,8 +68,8 @@ type Frame struct {
 	Data []byte
 }
 
-// Read returns the next frame. io.EOF: the other side has closed the connection
-// between two frames.
+// Read returns the next frame. It returns io.EOF if the other side has closed the
+// connection between two frames.
 func (t *Terminal) Read() (Frame, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(t.conn, head[:]); err != nil {
@@ -133,7 +134,7 @@ func (w frameWriter) Write(p []byte) (int, error) {
 // Close ends the connection.
 func (t *Terminal) Close() error { return t.conn.Close() }
 
-// Attach connects with the terminal, or the input, of a running task.
+// Attach connects to the terminal, or the input, of a running task.
 func (c *Client) Attach(ctx context.Context, ref string) (*Terminal, error) {
 	path, _ := AttachTask.request(TaskPath{ref})
 	return c.upgrade(ctx, path, struct{}{})
@@ -145,7 +146,7 @@ func (c *Client) Exec(ctx context.Context, ref string, e ExecRequest) (*Terminal
 	return c.upgrade(ctx, path, body)
 }
 
-// upgrade makes a request and gives its connection to the caller.
+// upgrade makes a request and returns its connection.
 func (c *Client) upgrade(ctx context.Context, path string, body any) (*Terminal, error) {
 	b, err := json.Marshal(body)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"carma/internal/units"
 )
 
-// Tmpfs is a folder of a container that is in memory.
+// Tmpfs is a folder of a container in memory.
 type Tmpfs struct {
 	Target   string
 	Size     int64  // bytes; if 0, the daemon chooses
-	Mode     string // octal; empty is 1777
+	Mode     string // octal; empty means 1777
 	ReadOnly bool
 	Exec     bool // programs in it can run
 	UID, GID int  // owner; root by default
@@ -45,8 +45,8 @@ var reserved = []string{"/proc", "/sys", "/dev", "/.carma"}
 
 var octal = lazyregexp.New(`^[01]?[0-7]{3}$`)
 
-// ParseTmpfs reads FOLDER[:OPTION,...] as docker run does. Set-uid programs and
-// devices have no effect in it.
+// ParseTmpfs parses FOLDER[:OPTION,...] as docker run does. Set-uid programs and devices
+// have no effect in such a folder.
 func ParseTmpfs(text string) (t Tmpfs, err error) {
 	target, options, _ := strings.Cut(text, ":")
 	t.Target = path.Clean(target)
@@ -94,7 +94,7 @@ func ParseTmpfs(text string) (t Tmpfs, err error) {
 	return t, nil
 }
 
-// tmpfsSize reads a size as mount does: a number without a unit is bytes.
+// tmpfsSize parses a size as mount does: a number without a unit is bytes.
 func tmpfsSize(text string) (int64, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
 		return n, nil

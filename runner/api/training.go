@@ -9,7 +9,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// trainingFields are the settings of trainings as fields of a submission.
+// trainingFields returns the settings of trainings as fields of a submission.
 func trainingFields() (all []Field) {
 	for _, s := range models.Settings() {
 		all = append(all, Field{
@@ -19,7 +19,7 @@ func trainingFields() (all []Field) {
 	return all
 }
 
-// setTraining reads a text into a setting.
+// setTraining parses a text into a setting.
 func (f *Field) setTraining(s *Submit, text string) error {
 	o, err := models.FromTexts(s.Train)
 	if err != nil {
@@ -32,8 +32,8 @@ func (f *Field) setTraining(s *Submit, text string) error {
 	return nil
 }
 
-// takeTraining gives a setting the value of another submission. A rank comes with the
-// layers that were given with it.
+// takeTraining copies a setting from another submission. A rank includes the layers that
+// were given with it.
 func (f *Field) takeTraining(s, from *Submit) {
 	keys := []string{f.train.Key()}
 	if f.train.Name == "lora" && from.Train["lora_targets"] != "" {
@@ -47,7 +47,7 @@ func (f *Field) takeTraining(s, from *Submit) {
 	}
 }
 
-// without is a copy of the settings without one.
+// without returns a copy of the settings without one key.
 func without(train map[string]string, key string) map[string]string {
 	if _, there := train[key]; !there {
 		return train
@@ -60,7 +60,7 @@ func without(train map[string]string, key string) map[string]string {
 	return rest
 }
 
-// merged are settings with others over them. Nothing given changes.
+// merged returns settings overridden by others. It does not modify its arguments.
 func merged(train, over map[string]string) map[string]string {
 	all := maps.Clone(train)
 	if all == nil {
@@ -77,8 +77,8 @@ func (s *Submit) ChangeTraining(train map[string]string) {
 	}
 }
 
-// setSharding takes a word for parallel as the training's sharding: --parallel is a number
-// of tasks for arrays, and the sharding of a training in all other tasks.
+// setSharding parses a word for parallel as the training's sharding: --parallel is a
+// number of tasks for arrays, and the sharding of a training for all other tasks.
 func setSharding(s *Submit, text string) error {
 	f, _ := FieldNamed("sharding")
 	if f.Set(s, text) == nil {

@@ -19,7 +19,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// NoDaemonError says that nobody answers at the socket.
+// NoDaemonError means that nobody answers at the socket.
 type NoDaemonError struct {
 	Socket string
 	Err    error
@@ -33,13 +33,13 @@ func (e *NoDaemonError) Error() string {
 	return text
 }
 
-// Remote reports whether the daemon was to be reached over TLS.
+// Remote reports whether the daemon is reached over TLS.
 func (e *NoDaemonError) Remote() bool { return strings.HasPrefix(e.Socket, "https://") }
 
 func (e *NoDaemonError) Unwrap() error { return e.Err }
 
-// Reached reports whether the connection was made: the request may have had
-// an effect although no answer came.
+// Reached reports whether the connection was made, so that the request may have had an
+// effect although no answer arrived.
 func (e *NoDaemonError) Reached() bool {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError
@@ -50,17 +50,16 @@ func (e *NoDaemonError) Reached() bool {
 type StatusError struct {
 	Status int
 	Detail string
-	// Stopping: the daemon is about to end.
+	// Stopping is set if the daemon is about to end.
 	Stopping bool
 }
 
 func (e *StatusError) Error() string { return e.Detail }
 
-// Usage reports whether the request itself was wrong: repeating it does not
-// help.
+// Usage reports whether the request itself was wrong, so that repeating it does not help.
 func (e *StatusError) Usage() bool { return e.Status >= 400 && e.Status < 500 }
 
-// read decodes an answer; what names the request in errors.
+// read decodes an answer. what is the request's name in errors.
 func read[A any](c *Client, resp *http.Response, what string) (answer A, err error) {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent {
@@ -71,11 +70,11 @@ func read[A any](c *Client, resp *http.Response, what string) (answer A, err err
 	} else if err != nil {
 		return answer, fmt.Errorf("answer to %s: %w", what, err)
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is reused
 	return answer, nil
 }
 
-// How long a question waits for the next daemon if one is stopping, and the
+// The time for which a request waits for the next daemon if one is stopping, and the
 // pause between two tries.
 const (
 	waitStopping  = 20 * time.Second

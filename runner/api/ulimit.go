@@ -8,20 +8,20 @@ import (
 	"carma/internal/suggest"
 )
 
-// Ulimit is a limit of processes; -1 is none. The unit is the kernel's: bytes,
-// files, processes, seconds.
+// Ulimit is a limit of processes; -1 means none. The unit is the kernel's: bytes, files,
+// processes, seconds.
 type Ulimit struct {
 	Name       string // as in ulimitNames
 	Soft, Hard int64
 }
 
-// ulimitNames are the names that docker run knows.
+// ulimitNames lists the names in docker run.
 var ulimitNames = []string{"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack"}
 
 func (u Ulimit) String() string { return fmt.Sprintf("%s=%d:%d", u.Name, u.Soft, u.Hard) }
 
-// ParseUlimit reads NAME=SOFT[:HARD]. Without HARD both are the same. -1 and
-// unlimited are no limit.
+// ParseUlimit parses NAME=SOFT[:HARD]. Without HARD both are the same. -1 and unlimited
+// mean no limit.
 func ParseUlimit(text string) (u Ulimit, err error) {
 	name, values, _ := strings.Cut(text, "=")
 	name = strings.TrimPrefix(strings.ToLower(name), "rlimit_")

@@ -3,7 +3,7 @@ package api
 import "context"
 
 // Used is the use of one GPU on one day by the removed tasks of one user, account, group
-// and image. The counts of tasks are on the day of their end, in a row without a GPU.
+// and image. Tasks are counted on the day of their end, in a row without a GPU.
 type Used struct {
 	Day     string `json:"day" doc:"2006-01-02, in the daemon's time zone"`
 	User    string `json:"user"`
@@ -20,7 +20,7 @@ type Used struct {
 
 	OOMs       int     `json:"gpu_ooms,omitempty"`
 	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
-	// AwaySeconds are not in GPUSeconds.
+	// AwaySeconds is not included in GPUSeconds.
 	AwaySeconds float64 `json:"suspended_seconds,omitempty" doc:"seconds suspended, once for each GPU that the task had"`
 	Booked      float64 `json:"booked,omitempty" doc:"GiB-seconds"`
 	Wasted      float64 `json:"wasted,omitempty" doc:"GiB-seconds above their peaks"`
@@ -28,14 +28,14 @@ type Used struct {
 	EnergyJ     float64 `json:"energy_j,omitempty"`
 }
 
-// Same reports whether two sums are of the same tasks and GPU.
+// Same reports whether two sums cover the same tasks and GPU.
 func (u Used) Same(o Used) bool {
 	return u.Day == o.Day && u.User == o.User && u.Account == o.Account && u.Group == o.Group && u.Image == o.Image &&
 		(u.GPU == nil) == (o.GPU == nil) && (u.GPU == nil || *u.GPU == *o.GPU)
 }
 
-// Used lists the usage of removed tasks by day, from since on and before until, as
-// 2006-01-02. An empty date is no bound.
+// Used lists the usage of removed tasks by day, for days from since up to, not including,
+// until, as 2006-01-02. An empty date means no bound.
 func (c *Client) Used(ctx context.Context, since, until string) ([]Used, error) {
 	return GetUsed.send(ctx, c, UsedOptions{since, until})
 }

@@ -2,26 +2,26 @@ package api
 
 import "time"
 
-// Why answers "why is it waiting" (or where it runs, or how it ended).
+// Why is the answer to "why is it waiting" (or where it runs, or how it ended).
 type Why struct {
 	Task     int64  `json:"task"`
 	Phase    string `json:"phase"`
 	Position int    `json:"position,omitempty"`
 	Queue    string `json:"queue,omitempty" doc:"main or recovery"`
-	// Summary is the one binding reason, a sentence.
+	// Summary is the single deciding reason, a sentence.
 	Summary    string   `json:"summary"`
 	ReasonCode string   `json:"reason_code,omitempty" doc:"the code of that reason"`
 	GPUs       []WhyGPU `json:"gpus,omitempty"`
 	// Start is the expected start of a pending task, or nil if unknown.
 	Start *Start `json:"start,omitempty"`
-	// Priority and Account are of an unfinished task.
+	// Priority and Account are set for an unfinished task.
 	Priority string    `json:"priority,omitempty"`
 	Account  *Account  `json:"account,omitempty" doc:"what its user has, and may have"`
 	Now      time.Time `json:"now"`
 }
 
-// Account is the usage and quota of one user, or of all users of a group. A quota of 0 is
-// no quota.
+// Account is the usage and quota of one user, or of all users of a group. A quota of 0
+// means no quota.
 type Account struct {
 	User        string  `json:"user,omitempty"`
 	Group       string  `json:"group,omitempty" doc:"in place of a user"`
@@ -39,7 +39,7 @@ type Account struct {
 	Share       float64 `json:"share,omitempty" doc:"of the GPUs, 0 to 1, among all who have tasks now; absent: it has none, or the order is another"`
 }
 
-// WhyGPU says why one GPU was rejected, or that it fits.
+// WhyGPU is the reason why one GPU was rejected, or shows that it fits.
 type WhyGPU struct {
 	GPURef
 	Fits bool   `json:"fits"`
