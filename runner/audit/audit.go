@@ -1,5 +1,5 @@
-// Package audit owns the audit log: a record of each act of an administrator, in files of
-// bounded size.
+// Package audit stores the audit log: a record of each action of an administrator, in
+// files of bounded size.
 //
 // A record is a line of JSON in audit.jsonl, and is on the disk when [Log.Add] returns.
 // When the file is full, it becomes audit.1.jsonl, audit.1.jsonl becomes audit.2.jsonl,
@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	// fileBytes is the size at which a new file is begun, files the number of files that
-	// are kept: at most 16 MiB, some 80,000 records.
+	// fileBytes is the size at which a new file begins, files the number of files kept: at
+	// most 16 MiB, some 80,000 records.
 	fileBytes = 4 << 20
 	files     = 4
 	// maxDetail is the length in bytes to which a detail is cut.
 	maxDetail = 400
-	// quiet is the time within which an equal act of reading is recorded once.
+	// quiet is the time within which equal read actions are recorded once.
 	quiet = 10 * time.Minute
-	// maxQuiet is the number of acts of reading that are remembered for that.
+	// maxQuiet is the largest number of read actions that are remembered for that.
 	maxQuiet = 4096
 )
 
-// Record is an act of an administrator.
+// Record is an action of an administrator.
 type Record = api.AuditRecord
 
-// reading is the part of a record by which two acts of reading are equal.
+// reading is the part of a record that makes two read actions equal.
 type reading struct {
 	uid, owner  int
 	who, action string
@@ -49,22 +49,22 @@ type reading struct {
 // Log is the audit log of a daemon. It is safe for concurrent use.
 type Log struct {
 	dir   string
-	limit int64 // of a file
+	limit int64 // size limit of a file in bytes
 
 	mu     sync.Mutex
 	file   *os.File // nil until it is opened
 	size   int64
 	closed bool
-	quiet  map[reading]time.Time // when an act of reading was recorded last, by the wall clock
+	quiet  map[reading]time.Time // time of the last record of a read action, by the wall clock
 }
 
-// New returns the log in a folder. Its file is opened with the first record.
+// New returns the log in a folder. Its file is opened for the first record.
 func New(dir string) *Log {
 	return &Log{dir: dir, limit: fileBytes, quiet: map[reading]time.Time{}}
 }
 
-// open opens the newest file for appending. The end of a line that a crash has cut off is
-// removed.
+// open opens the newest file for appending. It removes the end of a line that a crash has
+// cut off.
 func (l *Log) open() error {
 	f, err := os.OpenFile(l.path(0), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -82,13 +82,13 @@ func (l *Log) open() error {
 	return nil
 }
 
-// wholeLines returns the length of a file without a last line that has no end.
+// wholeLines returns the length of a file without an unfinished last line.
 func wholeLines(f *os.File) (int64, error) {
 	b, err := os.ReadFile(f.Name())
 	return int64(bytes.LastIndexByte(b, '\n') + 1), err
 }
 
-// path returns the path of a file; 0 is the newest one.
+// path returns the path of a file; 0 is the newest file.
 func (l *Log) path(n int) string {
 	name := "audit.jsonl"
 	if n > 0 {
@@ -97,8 +97,8 @@ func (l *Log) path(n int) string {
 	return filepath.Join(l.dir, name)
 }
 
-// Add adds a record. It is on the disk when Add returns without an error. An act of
-// reading is not added again within ten minutes.
+// Add adds a record, which is on the disk when Add returns without an error. It does not
+// repeat a read action within ten minutes.
 func (l *Log) Add(r Record, reads bool) error {
 	if len(r.Detail) > maxDetail {
 		r.Detail = strings.ToValidUTF8(r.Detail[:maxDetail], "") + "..."

@@ -9,9 +9,8 @@ import (
 	"slices"
 )
 
-// Read returns the newest records that fit, at most limit, in order of time. more reports
-// whether there are older ones that fit. damaged is the number of lines that are no
-// records.
+// Read returns the newest records that fit, at most limit, in order of time. more is set
+// if there are older ones that fit. damaged is the number of invalid lines.
 func (l *Log) Read(limit int, fits func(*Record) bool) (list []Record, more bool, damaged int, err error) {
 	contents, err := l.contents()
 	if err != nil {
@@ -38,8 +37,7 @@ func (l *Log) Read(limit int, fits func(*Record) bool) (list []Record, more bool
 	return list, false, damaged, nil
 }
 
-// contents returns the content of the files, the newest first, as it is between two
-// records.
+// contents returns the content of the files, the newest first, between two records.
 func (l *Log) contents() (all [][]byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
