@@ -1,5 +1,5 @@
-// Package certs has the certificate that the daemon shows over TLS: an administrator's
-// files, which are read again when they are renewed, or one that the daemon makes.
+// Package certs provides the daemon's certificate for TLS: from an administrator's files,
+// which are read again when they are renewed, or made by the daemon.
 package certs
 
 import (
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Get is the certificate for a new connection, as [tls.Config] asks for it.
+// Get returns the certificate for a new connection, see [tls.Config].
 type Get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// Files serves a certificate from two files in PEM. They are checked for each new
-// connection and read again when one of them has changed. While the new pair does not fit
-// together, as in the middle of a renewal, the old one is served; trouble, if not nil, is
-// called once for each such pair.
+// Files serves a certificate from two files in PEM. For each new connection, the files
+// are checked, and read again if one of them has changed. While the new files do not
+// match each other, as during a renewal, the old certificate is served. trouble, if not
+// nil, is called once for each such pair.
 func Files(certificate, key string, trouble func(error)) (Get, error) {
 	f := &files{paths: [2]string{certificate, key}, trouble: trouble}
 	if err := f.read(f.looks()); err != nil {
@@ -34,7 +34,7 @@ type files struct {
 	now  *tls.Certificate
 }
 
-// look is the size and modification time of a file.
+// look contains the size and modification time of a file.
 type look struct {
 	at   time.Time
 	size int64
@@ -42,7 +42,7 @@ type look struct {
 
 func (f *files) looks() (all [2]look) {
 	for i, path := range f.paths {
-		if info, err := os.Stat(path); err == nil { // a link leads to another file after a renewal
+		if info, err := os.Stat(path); err == nil { // after a renewal, a link points to another file
 			all[i] = look{info.ModTime(), info.Size()}
 		}
 	}

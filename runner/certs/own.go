@@ -26,15 +26,15 @@ import (
 const (
 	caFor   = 10 * 365 * 24 * time.Hour
 	leafFor = 90 * 24 * time.Hour
-	// renewBefore is the time before its end at which a certificate is replaced.
+	// renewBefore is the remaining validity at which a certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// Authority is a certificate authority of the daemon's own. Clients trust its certificate,
-// CA; the certificates that it signs are for the daemon alone, and never leave its memory.
+// Authority is the daemon's own certificate authority. Clients trust its certificate, CA.
+// It signs certificates only for the daemon, which never leave the daemon's memory.
 type Authority struct {
-	// CA is the file that clients are given. Fingerprint is the SHA-256 of its
-	// certificate, in hex.
+	// CA is the file to give to clients. Fingerprint is the SHA-256 of its certificate, in
+	// hex.
 	CA, Fingerprint string
 
 	certificate *x509.Certificate
@@ -48,8 +48,8 @@ type Authority struct {
 }
 
 // Own opens the authority in a folder, or makes one there: ca.crt, which everybody may
-// read, and ca.key, which only the daemon may. names are the host names and addresses
-// that the daemon is reached by.
+// read, and ca.key, which only the daemon may read. names lists the host names and
+// addresses of the daemon.
 func Own(dir string, names []string) (*Authority, error) { return own(dir, names, time.Now) }
 
 func own(dir string, names []string, now func() time.Time) (*Authority, error) {
