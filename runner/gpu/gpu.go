@@ -1,8 +1,9 @@
 // Package gpu describes the GPUs of this machine: the list of them, the memory in use on
 // each and its processes, its activity and its faults.
 //
-// It makes no decisions. A [Source] reads the GPUs of a simulated server, or real GPUs by
-// NVML. The monitor of package runner turns its samples into model.Sampled events.
+// It makes no decisions. A [Source] reads the GPUs of a simulated server, or real GPUs
+// through NVML. The monitor of package runner turns its samples into mapper.Sampled
+// events.
 package gpu
 
 import (
@@ -15,10 +16,10 @@ import (
 
 // Source is one set of GPUs. Methods may be called from several goroutines.
 type Source interface {
-	// Name is shown to users: "sim:dgx-station-a100".
+	// Name returns the name shown to users: "sim:dgx-station-a100".
 	Name() string
-	// GPUs lists the devices; the order and the UUIDs never change while the
-	// source is open, unless it is [Coming].
+	// GPUs lists the devices. The order and the UUIDs never change while the source is open,
+	// unless it is [Coming].
 	GPUs(ctx context.Context) ([]Device, error)
 	// Sample reads all GPUs once, in the order of GPUs. If ctx ends first, it
 	// returns the error of ctx and no samples.
@@ -30,7 +31,7 @@ type Source interface {
 // namespace. ok is false for a process in none of carma's containers.
 type Owner func(pid int) (task model.TaskID, attempt int, ok bool)
 
-// Attributing is a Source that sees processes and needs an Owner to find their tasks.
+// Attributing is a Source that reports processes and needs an Owner to find their tasks.
 // Without an Owner all processes are foreign. Call SetOwner before the first Sample.
 type Attributing interface {
 	SetOwner(Owner)
@@ -42,15 +43,14 @@ type Noting interface {
 	Notes() []string
 }
 
-// Remembering is a Source that watches for the reset of a broken GPU. Its findings last
-// until the Source is closed. The daemon keeps them longer and passes them to the next
-// Source.
+// Remembering is a Source that detects the reset of a broken GPU. Its findings last until
+// the Source is closed. The daemon keeps them longer and passes them to the next Source.
 type Remembering interface {
-	// Remember tells the Source that a GPU was broken when the last daemon ended, and
-	// why. told is set if the driver had asked for a reset. Samples have that fault until
+	// Remember informs the Source that a GPU was broken when the last daemon ended, with the
+	// fault. told is set if the driver had requested a reset. Samples have that fault until
 	// it is fixed.
 	Remember(ctx context.Context, uuid, fault string, told bool) error
-	// Forgive tells the Source that somebody has fixed a GPU, or wants to use it despite
+	// Forgive informs the Source that somebody has fixed a GPU, or wants to use it despite
 	// the fault.
 	Forgive(ctx context.Context, uuid string) error
 }
@@ -58,7 +58,7 @@ type Remembering interface {
 // Coming is a Source with GPUs that appear and disappear while it is open. It may have none
 // at the beginning. Samples of GPUs that it does not list now are ignored.
 type Coming interface {
-	// News gets a token when GPUs lists other devices than before.
+	// News receives a token when GPUs lists other devices than before.
 	News() <-chan struct{}
 }
 
@@ -69,16 +69,16 @@ type Lagging interface {
 	CatchUp(ctx context.Context, uuids []string, end time.Time)
 }
 
-// Sharer is a Source that decides itself how tasks share its GPUs.
+// Sharer is a Source that itself decides how tasks share its GPUs.
 type Sharer interface {
 	Sharing() model.Sharing
 }
 
 // The sources of a GPU's activity.
 const (
-	// MetricsGPM is the GPU's performance monitoring, by NVML: Hopper and later.
+	// MetricsGPM is the GPU's performance monitoring, through NVML: Hopper and later.
 	MetricsGPM = "gpm"
-	// MetricsDCGM is the page of a dcgm-exporter.
+	// MetricsDCGM is the metrics of a dcgm-exporter.
 	MetricsDCGM = "dcgm-exporter"
 	// MetricsUtilization is NVML's GPU utilization, which is coarse.
 	MetricsUtilization = "utilization"
@@ -93,22 +93,22 @@ type Device struct {
 	Index    int         `json:"index"`
 	Model    string      `json:"model"`
 	Capacity units.Bytes `json:"capacity"`
-	// Parent is the UUID of the card that a MIG instance is a part of, or empty.
+	// Parent is the UUID of the card of a MIG instance, or empty.
 	Parent string `json:"parent,omitempty"`
 	// Exclusive is set if only one process at a time may use the GPU (compute mode
 	// exclusive-process).
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Link identifies the cards that NVLink joins with this card, by the lowest index
-	// among them. Socket is the card's NUMA node. Each is empty if it does not exist or
-	// is unknown.
+	// Link identifies the cards that NVLink connects with this card, by the lowest index
+	// among them. Socket is the card's NUMA node. Each is empty if it does not exist or is
+	// unknown.
 	Link   string `json:"link,omitempty"`
 	Socket string `json:"socket,omitempty"`
-	// Sharing says how tasks share the GPU. It is valid if Shares is set; otherwise the
-	// daemon finds out.
+	// Sharing is the way in which tasks share the GPU. It is valid if Shares is set;
+	// otherwise the daemon determines it.
 	Sharing model.Sharing `json:"sharing,omitempty"`
 	Shares  bool          `json:"shares,omitempty"`
-	// Node is the machine of a cluster that the GPU is in, and Boot that machine's boot.
-	// Both are empty on this machine.
+	// Node is the GPU's machine in a cluster, and Boot that machine's boot. Both are empty
+	// on this machine.
 	Node string `json:"node,omitempty"`
 	Boot string `json:"boot,omitempty"`
 }
@@ -134,19 +134,18 @@ type Sample struct {
 	PowerW float64
 	// EnergyJ is a counter in joules since the source was opened.
 	EnergyJ float64
-	// CounterJ is the card's own counter in joules, which runs also while nobody reads
-	// it, until the driver is loaded again. It is 0 if no counter belongs to this GPU
-	// alone.
+	// CounterJ is the card's own counter in joules, which counts even while nobody reads it,
+	// until the driver is loaded again. It is 0 if no counter belongs to this GPU alone.
 	CounterJ float64
-	// Processes are the processes with memory on the device.
+	// Processes lists the processes with memory on the device.
 	Processes []Process
 	// ClientsTold is set if the driver has reported which processes are clients of MPS.
 	ClientsTold bool
-	// Fault is empty if the device is healthy, else it describes the problem and its fix.
-	// The text stays the same as long as the fault does.
+	// Fault is empty if the device is healthy, otherwise it describes the problem and its
+	// fix. The text stays the same as long as the fault does.
 	Fault string
-	// Lasts is set if the fault lasts until the GPU is reset, and this source would
-	// detect the reset. Told is set if the driver itself says that the GPU must be reset.
+	// Lasts is set if the fault lasts until the GPU is reset, and this source would detect
+	// the reset. Told is set if the driver itself reports that the GPU must be reset.
 	Lasts, Told bool
 	// Warnings are for an administrator, about a device that can still be used.
 	Warnings []string
@@ -169,14 +168,14 @@ type Process struct {
 	Task    model.TaskID
 	Attempt int
 	Used    units.Bytes
-	// Peak is the highest Used since the process began, or 0 if the source does not know it.
+	// Peak is the highest Used since the process began, or 0 if unknown.
 	Peak units.Bytes
 	// Active is the share of time in which a kernel of the process ran, 0 to 1, since
 	// the last sample or over the driver's own interval. It bounds the SM activity
 	// that the process causes. It is known only if Timed.
 	Active float64
 	Timed  bool
-	// Client is set if the process is a client of MPS. It is valid if ClientsTold is set
-	// in the sample.
+	// Client is set if the process is a client of MPS. It is valid if ClientsTold is set in
+	// the sample.
 	Client bool
 }

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 )
 
-// signs are files that show an NVIDIA driver, which need not work. They are the driver's
-// devices, kernel module and program, and the device of Windows' subsystem for Linux.
+// signs lists files that show an NVIDIA driver, which may not work: the driver's devices,
+// kernel module and program, and the device of Windows' subsystem for Linux.
 var signs = []string{"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia", "/sys/module/nvidia", "/usr/bin/nvidia-smi", "/dev/dxg"}
 
-// NVIDIAHere names a sign that this machine has NVIDIA GPUs or their driver, though the
-// driver may not work, or returns "" if there is none. root has the machine's files; it is
-// / except in tests.
+// NVIDIAHere returns a sign that this machine has NVIDIA GPUs or their driver, which may
+// not work, or "" if there is none. root is the folder with the machine's files, / except
+// in tests.
 func NVIDIAHere(root string) (sign string) {
 	for _, path := range signs {
 		if _, err := os.Stat(filepath.Join(root, path)); err == nil {

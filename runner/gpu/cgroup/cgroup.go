@@ -1,4 +1,4 @@
-// Package cgroup returns the containers that a process runs in, from the names of its
+// Package cgroup returns the containers in which a process runs, from the names of its
 // control groups. It reads /proc and asks no engine.
 package cgroup
 
@@ -18,13 +18,12 @@ import (
 // a path of 4096 bytes per hierarchy; there are at most 16 hierarchies.
 const maxFile = 128 << 10
 
-// Containers returns the IDs, or names, of the containers that a process runs
-// in, innermost first: if a container has started another one inside, the inner
-// one comes first. It is empty for a process outside containers. root is where
-// /proc is found: "/".
+// Containers returns the IDs, or names, of the containers in which a process runs,
+// innermost first for nested containers. It is empty for a process outside containers.
+// root is the parent of /proc: "/".
 //
-// pid is the number in the caller's PID namespace. If there is no such process,
-// the error wraps os.ErrNotExist.
+// pid is the number in the caller's PID namespace. If there is no such process, the error
+// wraps os.ErrNotExist.
 func Containers(root string, pid int) ([]string, error) {
 	f, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -38,19 +37,19 @@ func Containers(root string, pid int) ([]string, error) {
 	return ids, err
 }
 
-// errGone is the error of reading the file of a process that ends meanwhile.
+// errGone is the error of reading the file of a process that has ended meanwhile.
 var errGone = errors.New("no such process")
 
 // Parse reads a /proc/PID/cgroup file, of version 1, 2 or both, and returns the
-// containers it names, innermost first. Hierarchies may differ in depth: a
-// version 1 controller that an engine does not use stays at the root. The one
-// that names the most containers counts.
+// containers that it names, innermost first. Hierarchies may differ in depth: a version 1
+// controller that an engine does not use stays at the root. The hierarchy with the most
+// containers counts.
 func Parse(r io.Reader) ([]string, error) {
 	var best []string
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 4096), maxFile)
 	for lines.Scan() {
-		// hierarchy-id:controllers:path; the path may hold colons.
+		// hierarchy-id:controllers:path; the path may contain colons.
 		_, rest, ok := strings.Cut(lines.Text(), ":")
 		if !ok {
 			continue
@@ -72,8 +71,8 @@ func Parse(r io.Reader) ([]string, error) {
 	return best, nil
 }
 
-// inPath returns the containers that a control group's path names, innermost
-// first, each once.
+// inPath returns the containers in a control group's path, innermost first, without
+// duplicates.
 func inPath(path string) []string {
 	parts := strings.Split(path, "/")
 	var ids []string
@@ -86,15 +85,15 @@ func inPath(path string) []string {
 	return ids
 }
 
-// engines put these before a container's id in a systemd scope or cgroupfs
-// folder: Docker, containerd's and CRI-O's Kubernetes plugins, Podman.
+// engines lists prefixes of a container's ID in a systemd scope or cgroupfs folder:
+// Docker, containerd's and CRI-O's Kubernetes plugins, Podman.
 var engines = []string{"docker-", "cri-containerd-", "crio-", "libpod-", "nerdctl-", "containerd-"}
 
-// beside are folders that engines make next to a container's, for example for
-// its monitor. Processes in them are no task's.
+// beside lists prefixes of folders that engines make next to a container's, for example
+// for its monitor. Processes in them belong to no task.
 var beside = []string{"crio-conmon-", "libpod-conmon-"}
 
-// inPart returns the container that one component of a path names, or "".
+// inPart returns the container in one component of a path, or "".
 func inPart(parts []string, i int) string {
 	part := parts[i]
 	for _, p := range beside {
@@ -115,8 +114,8 @@ func inPart(parts []string, i int) string {
 	if isHex64(name) {
 		return name
 	}
-	// containerd's own form: /NAMESPACE/ID; ids may be any name. The namespaces
-	// that are known by name are Docker's, carma's, and containerd's default.
+	// containerd's own form: /NAMESPACE/ID; IDs may be any name. Only Docker's, carma's and
+	// containerd's default namespace are recognized.
 	if i > 0 && plausible(name) && name == part {
 		switch parts[i-1] {
 		case "docker", "carma", "default", "libpod", "actions_job", "ecs":
@@ -126,8 +125,8 @@ func inPart(parts []string, i int) string {
 	return ""
 }
 
-// plausible reports whether engines accept id as a container's ID. Slices and
-// services are systemd's, not containers.
+// plausible reports whether engines accept id as a container's ID. Slices and services
+// belong to systemd.
 func plausible(id string) bool {
 	if len(id) < 2 || len(id) > 128 {
 		return false
@@ -162,29 +161,30 @@ func isHex64(s string) bool {
 // (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
 const initNamespace = "pid:[4026531836]"
 
-// SeesHost reports whether the caller runs in the machine's own PID namespace. A GPU's
-// driver reports numbers of that namespace, and only there can Containers find them.
+// SeesHost reports whether the caller runs in the machine's initial PID namespace. A
+// GPU's driver reports PIDs of that namespace, and Containers can find them only there.
 func SeesHost(root string) bool {
 	ns, err := os.Readlink(filepath.Join(root, "proc", "self", "ns", "pid"))
 	return err != nil || ns == initNamespace
 }
 
-// MemoryOf returns the folder of the control group that holds the memory of a container, by
-// one of the container's processes, or "" if none can be read. name is the container's name
-// as Containers returns it. Groups of version 1 and 2 are understood.
+// MemoryOf returns the folder of the control group with the memory of a container, found
+// through one of the container's processes, or "" if none can be read. name is the
+// container's name as returned by Containers. It supports versions 1 and 2.
 func MemoryOf(root string, pid int, name string) string {
 	dir, _ := groupOf(root, pid, name, "memory", "memory.stat", "memory.stat")
 	return dir
 }
 
-// FreezerOf returns the folder of the control group that freezes a container, as
-// MemoryOf does, and whether it is of version 2 (cgroup.freeze) or 1 (freezer.state).
+// FreezerOf returns the folder of the control group that freezes a container, like
+// MemoryOf. second is set for version 2 (cgroup.freeze), otherwise it is version 1
+// (freezer.state).
 func FreezerOf(root string, pid int, name string) (dir string, second bool) {
 	return groupOf(root, pid, name, "freezer", "freezer.state", "cgroup.freeze")
 }
 
-// groupOf returns the folder of a container's control group for a controller, and
-// whether it is of version 2. Each version has a file by which it is known.
+// groupOf returns the folder of a container's control group for a controller, and whether
+// it has version 2. A file identifies each version.
 func groupOf(root string, pid int, name, controller, first, second string) (string, bool) {
 	b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -210,8 +210,8 @@ func groupOf(root string, pid int, name, controller, first, second string) (stri
 	return "", false
 }
 
-// upTo cuts a control group's path behind the component that names a container: it
-// may have made groups below its own.
+// upTo cuts a control group's path after the component of a container, because the
+// container may have made groups below its own.
 func upTo(path, name string) string {
 	parts := strings.Split(path, "/")
 	for i := range parts {

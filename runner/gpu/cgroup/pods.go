@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Pods returns the uids of the Kubernetes pods that a process runs in, innermost
-// first: a pod may run another cluster's node. It is empty for a process outside pods.
+// Pods returns the UIDs of the Kubernetes pods in which a process runs, innermost first,
+// because a pod may run another cluster's node. It is empty for a process outside pods.
 // root and pid are as with [Containers].
 //
-// A kubelet names a pod's control group podUID, or, by systemd, X-podUID.slice where
-// the uid has underscores in place of hyphens.
+// A kubelet names a pod's control group podUID, or, by systemd, X-podUID.slice with
+// underscores instead of hyphens in the UID.
 func Pods(root string, pid int) ([]string, error) {
 	f, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -36,7 +36,7 @@ func Pods(root string, pid int) ([]string, error) {
 	return best, nil
 }
 
-// podsIn returns the pods that a control group's path names, innermost first.
+// podsIn returns the pods in a control group's path, innermost first.
 func podsIn(path string) (uids []string) {
 	for _, part := range slices.Backward(strings.Split(path, "/")) {
 		name, systemd := strings.CutSuffix(part, ".slice")
@@ -53,8 +53,8 @@ func podsIn(path string) (uids []string) {
 	return uids
 }
 
-// isUID: pods of an apiserver have a UUID; pods that a kubelet reads from files have a hash
-// of 32 digits.
+// isUID reports whether a text is a pod's UID: a UUID for pods of an apiserver, or a hash
+// of 32 digits for pods that a kubelet reads from files.
 func isUID(s string) bool {
 	if len(s) != 36 && len(s) != 32 {
 		return false

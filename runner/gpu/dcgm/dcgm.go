@@ -1,6 +1,6 @@
-// Package dcgm reads the activity of GPUs from the page of a dcgm-exporter (NVIDIA's
-// exporter of DCGM's figures). It is for cards before Hopper: NVML does not report their
-// activity.
+// Package dcgm reads the activity of GPUs from the metrics of a dcgm-exporter (NVIDIA's
+// exporter of DCGM's figures). It is for cards before Hopper, whose activity NVML does
+// not report.
 package dcgm
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// The fields that are read; each is 0 to 1.
+// The fields read; each is 0 to 1.
 const (
 	fieldSMACT = "DCGM_FI_PROF_SM_ACTIVE"
 	fieldSMOCC = "DCGM_FI_PROF_SM_OCCUPANCY"
@@ -27,10 +27,10 @@ const (
 )
 
 const (
-	// maxPage is the largest number of bytes read. A row is some 300 bytes; the exporter has
-	// some 30 for a GPU by default.
+	// maxPage is the largest number of bytes read. A row has some 300 bytes; by default the
+	// exporter has some 30 rows for each GPU.
 	maxPage = 2 << 20
-	// fetchLimit bounds one reading.
+	// fetchLimit is the longest time of one request.
 	fetchLimit = 3 * time.Second
 	// stale is the age above which a reading is not used.
 	stale = 10 * time.Second
@@ -45,7 +45,7 @@ type Key struct {
 // Reading is the activity of a GPU. Each value is in [0, 1].
 type Reading struct{ SMACT, SMOCC, DRAMA float64 }
 
-// Page is an exporter's page, fetched at intervals. Make one with [Watch].
+// Page contains an exporter's metrics, fetched at intervals. Make one with [Watch].
 type Page struct {
 	url    string
 	client *http.Client
@@ -55,13 +55,12 @@ type Page struct {
 	ended  chan struct{}
 
 	mu   sync.Mutex
-	at   time.Time // of readings
+	at   time.Time // time of the readings
 	read map[Key]Reading
-	err  error // of the last fetch
+	err  error // error of the last fetch
 }
 
-// Watch fetches a page at intervals until Close. It does not wait for the first
-// answer.
+// Watch fetches metrics at intervals until Close. It does not wait for the first answer.
 func Watch(url string, every time.Duration, log zerolog.Logger) *Page {
 	ctx, end := context.WithCancel(context.Background())
 	p := &Page{
@@ -141,8 +140,8 @@ func (p *Page) fetch(ctx context.Context) (map[Key]Reading, error) {
 	return read, nil
 }
 
-// Activity returns the page's reading of a GPU, 0 to 1 each; ok is false if
-// there is none, or only an old one.
+// Activity returns the last reading of a GPU, 0 to 1 each. ok is false if there is none,
+// or only an old one.
 func (p *Page) Activity(uuid string, instance int) (smact, smocc, drama float64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,17 +152,17 @@ func (p *Page) Activity(uuid string, instance int) (smact, smocc, drama float64,
 	return r.SMACT, r.SMOCC, r.DRAMA, ok
 }
 
-// Err returns the error of the last read of the page, or nil.
+// Err returns the error of the last fetch, or nil.
 func (p *Page) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Parse reads a page in Prometheus' text format. A GPU is in the result if the page has an
-// SM activity for it that is possible. If the page lacks its occupancy or its DRAM
-// activity, the SM activity is used instead; it is an upper bound of the occupancy. If a
-// GPU has several rows (one per pod that uses it), the highest counts.
+// Parse parses metrics in Prometheus' text format. The result contains a GPU if it has a
+// possible SM activity. If its occupancy or its DRAM activity is missing, the SM activity
+// is used instead; it is an upper bound of the occupancy. If a GPU has several rows (one
+// per pod that uses it), the highest counts.
 func Parse(page io.Reader) (map[Key]Reading, error) {
 	families, err := parse(page)
 	if err != nil {
@@ -184,8 +183,8 @@ func Parse(page io.Reader) (map[Key]Reading, error) {
 	return out, nil
 }
 
-// parse calls the library's parser, which panics on a nameless row after a
-// comment (found by fuzzing, in versions 0.66.1 and 0.70.0). That must not end
+// parse calls the library's parser and catches its panics. It panics on a nameless row
+// after a comment (found by fuzzing, in versions 0.66.1 and 0.70.0). That must not end
 // the daemon.
 func parse(page io.Reader) (families map[string]*dto.MetricFamily, err error) {
 	defer func() {
@@ -223,7 +222,7 @@ func value(m *dto.Metric) float64 {
 	return math.NaN()
 }
 
-// keyOf reads the GPU of a row.
+// keyOf returns the GPU of a row.
 func keyOf(m *dto.Metric) (Key, bool) {
 	k := Key{Instance: -1}
 	for _, l := range m.GetLabel() {
@@ -241,7 +240,7 @@ func keyOf(m *dto.Metric) (Key, bool) {
 	return k, k.UUID != ""
 }
 
-// number reads a GPU instance id; an empty one is none.
+// number parses a GPU instance id; an empty one means none.
 func number(s string) (int, bool) {
 	if s == "" {
 		return -1, true

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Checker checks containers by a child process. The zero value is usable. It may be
+// Checker checks containers with a child process. The zero value is usable. It may be
 // used by one goroutine at a time.
 type Checker struct {
 	// Program is called with ChildCommand, or this program if it is empty.
@@ -35,9 +35,9 @@ func (k *Checker) Check(ctx context.Context, all []Container) []Result {
 	var in, answers bytes.Buffer
 	lines := json.NewEncoder(&in)
 	for _, c := range all {
-		_ = lines.Encode(c) // numbers and texts can be written
+		_ = lines.Encode(c) // encoding numbers and texts cannot fail
 	}
-	cmd := exec.CommandContext(ctx, cmp.Or(k.Program, "/proc/self/exe"), ChildCommand) // also if a newer version has replaced the file
+	cmd := exec.CommandContext(ctx, cmp.Or(k.Program, "/proc/self/exe"), ChildCommand) // works even if a newer version has replaced the file
 	cmd.Dir, cmd.Env = "/", []string{"GOMAXPROCS=1", "GOGC=off"}                       // few threads and page faults in the container's groups
 	cmd.Stdin, cmd.Stdout = &in, &answers
 	cmd.WaitDelay = time.Second
@@ -55,7 +55,7 @@ func (k *Checker) Check(ctx context.Context, all []Container) []Result {
 }
 
 // Find returns the first process of each container, by name. It reads all of /proc, so
-// callers keep the result.
+// callers should keep the result.
 func (*Checker) Find(names map[string]bool) map[string]int {
 	found := map[string]int{}
 	entries, err := os.ReadDir("/proc")

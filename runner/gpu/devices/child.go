@@ -17,15 +17,15 @@ import (
 // ChildCommand is the first argument of the child process.
 const ChildCommand = "device-access"
 
-// Container names a container by one of its processes.
+// Container identifies a container by one of its processes.
 type Container struct {
 	PID int `json:"pid"`
 	// Names are the container's names in control groups.
 	Names []string `json:"names"`
 }
 
-// RunChild is the child process. It reads a [Container] per line, writes a [Result] for
-// each, and returns the exit code.
+// RunChild is the main function of the child process. It reads a [Container] per line,
+// writes a [Result] for each, and returns the exit code.
 func RunChild(in io.Reader, out io.Writer) int {
 	lines, answers := bufio.NewScanner(in), json.NewEncoder(out)
 	mounted := hierarchies()
@@ -46,7 +46,8 @@ func RunChild(in io.Reader, out io.Writer) int {
 	return 0
 }
 
-// errStays: the child could not leave a container's control group, and ends.
+// errStays means that the child could not leave a container's control group, and must
+// end.
 var errStays = errors.New("leave the container's control group")
 
 // file is an open device node, as a handle that opens no device (O_PATH).
@@ -56,14 +57,14 @@ type file struct {
 }
 
 // check returns the state of the container's nodes. All files are opened, and all memory
-// is allocated, before the child enters the container's groups: inside it makes no
-// system call but faccessat2 and write.
+// is allocated, before the child enters the container's groups: inside, it makes no
+// system calls except faccessat2 and write.
 func (c Container) check(mounted []hierarchy) ([]Node, error) {
 	proc, err := unix.Open("/proc/"+strconv.Itoa(c.PID), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", c.PID, err)
 	}
-	defer unix.Close(proc) // it names this process, also if its number is used again
+	defer unix.Close(proc) // refers to this process even if its PID is reused
 	text, err := read(proc, "cgroup")
 	if err != nil {
 		return nil, err
@@ -109,12 +110,12 @@ func read(proc int, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 128<<10))
 }
 
-// mostNodes bounds the nodes of one container.
+// mostNodes is the largest number of nodes of one container.
 const mostNodes = 128
 
-// nodes opens the device nodes of a process's /dev that CUDA programs need. The path is
-// resolved below the process's root without links, because the container's root may have
-// replaced the nodes.
+// nodes opens the device nodes that CUDA programs need in a process's /dev. It resolves
+// paths below the process's root without following links, because the container's root
+// may have replaced the nodes.
 func nodes(proc int) (files []file, err error) {
 	root, err := unix.Openat(proc, "root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -154,14 +155,15 @@ func nodes(proc int) (files []file, err error) {
 	return files, nil
 }
 
-// local reports whether a node is on a file system of the kernel's own: on another one
-// (FUSE, NFS) a question about access could wait without end.
+// local reports whether a node is on a file system of the kernel itself. On another one
+// (FUSE, NFS), an access check could block indefinitely.
 func local(fd int) bool {
 	var fs unix.Statfs_t
 	return unix.Fstatfs(fd, &fs) == nil && slices.Contains([]int64{unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC}, int64(fs.Type))
 }
 
-// inside calls f while this process is in the groups, and brings it back into its own.
+// inside calls f while this process is in the groups theirs, then moves it back to its
+// own groups.
 func inside(theirs, own []group, f func()) error {
 	if len(theirs) == 0 || len(theirs) != len(own) {
 		return errors.New("the container's control groups are not seen from here")

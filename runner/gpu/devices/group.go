@@ -17,14 +17,14 @@ import (
 
 // hierarchy is a mounted hierarchy of control groups that can have device rules.
 type hierarchy struct {
-	mount string // where its root group is mounted
-	// second: it is of version 2, where rules are BPF programs; else the devices
+	mount string // mount point of its root group
+	// second is set for version 2, whose rules are BPF programs. Otherwise it is the devices
 	// controller of version 1.
 	second bool
 }
 
-// hierarchies returns the hierarchies mounted here with their root group. A process in its
-// own container has none: it does not see other groups.
+// hierarchies returns the hierarchies mounted here with their root group. It returns none
+// for a process in a container, which cannot see other groups.
 func hierarchies() (list []hierarchy) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -53,8 +53,8 @@ type group struct {
 	second bool
 }
 
-// groups returns the control groups of a process that can have device rules. text is
-// the content of its /proc/PID/cgroup.
+// groups returns the control groups of a process that can have device rules. text is the
+// content of the process's /proc/PID/cgroup.
 func groups(mounted []hierarchy, text []byte) (list []group) {
 	for line := range strings.Lines(string(text)) {
 		parts := strings.SplitN(strings.TrimRight(line, "\n"), ":", 3)
@@ -74,16 +74,16 @@ func groups(mounted []hierarchy, text []byte) (list []group) {
 	return list
 }
 
-// innermost reports whether a /proc/PID/cgroup file names a container as the one that
-// the process runs in.
+// innermost reports whether a /proc/PID/cgroup file names a container as the innermost
+// one.
 func innermost(text []byte, names []string) bool {
 	ids, err := cgroup.Parse(bytes.NewReader(text))
 	return err == nil && len(ids) > 0 && slices.Contains(names, ids[0])
 }
 
-// Rules returns a text that changes when the device rules of a container change, by
-// the number of one of its processes. It costs a few system calls. The text is
-// empty if the rules cannot be read.
+// Rules returns a text that changes when a container's device rules change, identified by
+// one of its processes. It costs a few system calls. The text is empty if the rules
+// cannot be read.
 func (*Checker) Rules(pid int, names []string) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil || !innermost(text, names) {
@@ -100,8 +100,8 @@ func (*Checker) Rules(pid int, names []string) string {
 	return all.String()
 }
 
-// rules returns the rules of version 1, or the numbers of the programs that are the
-// rules of version 2.
+// rules returns the rules of version 1, or the ids of the programs that are the rules of
+// version 2.
 func (g group) rules() (string, error) {
 	if !g.second {
 		b, err := os.ReadFile(filepath.Join(g.dir, "devices.list"))
@@ -116,11 +116,10 @@ func (g group) rules() (string, error) {
 	return fmt.Sprint(ids), err
 }
 
-// mostPrograms is the largest number of programs of a group that are read.
+// mostPrograms is the largest number of a group's programs that are read.
 const mostPrograms = 64
 
-// programs returns the numbers of the device programs that are attached to a group of
-// version 2.
+// programs returns the ids of the device programs attached to a group of version 2.
 func programs(dir int) ([]uint32, error) {
 	var ids [mostPrograms]uint32
 	attr := struct { // union bpf_attr of BPF_PROG_QUERY
@@ -136,18 +135,19 @@ func programs(dir int) ([]uint32, error) {
 	return ids[:min(attr.count, mostPrograms)], nil
 }
 
-// errNoRoom: the child would take the last processes that the container may have.
+// errNoRoom means that the child would use the last processes that the container may
+// have.
 var errNoRoom = errors.New("the container has no room for another process")
 
-// roomLeast is the number of further processes that a container must have room for before a
-// child enters its control group. The child's threads count for a moment.
+// roomLeast is the number of additional processes for which a container must have room
+// before a child enters its control group. The child's threads count for a moment.
 const roomLeast = 32
 
 // enterable returns an error if a process that enters a group of version 2 could be
-// frozen in it, or could keep the container from making a process.
+// frozen in it, or could prevent the container from making a process.
 func (g group) enterable() error {
 	if !g.second {
-		return nil // only device rules go with this hierarchy
+		return nil // this hierarchy has only device rules
 	}
 	if events, err := os.ReadFile(filepath.Join(g.dir, "cgroup.events")); err == nil && bytes.Contains(events, []byte("frozen 1")) {
 		return errors.New("the container is frozen")
@@ -169,7 +169,7 @@ func (g group) enterable() error {
 	return nil
 }
 
-// procs is the file of a group through which processes enter it.
+// procs opens the file of a group through which processes enter it.
 func (g group) procs() (int, error) {
 	return unix.Open(filepath.Join(g.dir, "cgroup.procs"), unix.O_WRONLY|unix.O_CLOEXEC, 0)
 }

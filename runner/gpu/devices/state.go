@@ -8,18 +8,18 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// State says whether a device node can be opened.
+// State is the accessibility of a device node.
 type State string
 
 // The states.
 const (
-	// Unknown: it could not be found out.
+	// Unknown means that it could not be determined.
 	Unknown State = "unknown"
-	// Openable: the kernel allows to read and write the device.
+	// Openable means that the kernel allows reading and writing the device.
 	Openable State = "openable"
-	// Denied: the device rules of the control group forbid it.
+	// Denied means that the device rules of the control group forbid it.
 	Denied State = "denied"
-	// Gone: the node was removed, or no driver serves its number.
+	// Gone means that the node was removed, or no driver serves its number.
 	Gone State = "gone"
 )
 
@@ -38,7 +38,7 @@ type Node struct {
 // Result is the state of one container's nodes.
 type Result struct {
 	Nodes []Node `json:"nodes,omitempty"`
-	// Why says why the nodes are not known, or is empty.
+	// Why is the reason why the nodes are unknown, or empty.
 	Why string `json:"why,omitempty"`
 }
 
@@ -47,7 +47,7 @@ var nodeName = lazyregexp.New(`^nvidia(\d+|ctl|-uvm)$`)
 // needed reports whether a CUDA program opens the node of this name in /dev.
 func needed(name string) bool { return nodeName().MatchString(name) }
 
-// Missing adds the nodes of before that no longer exist, as gone.
+// Missing adds the nodes in before that no longer exist, as gone.
 func (r Result) Missing(before []Node) Result {
 	for _, old := range before {
 		if !slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Path == old.Path }) {
@@ -58,8 +58,8 @@ func (r Result) Missing(before []Node) Result {
 	return r
 }
 
-// State returns the state of all nodes together: denied before gone before
-// openable, and unknown without a node.
+// State returns the combined state of all nodes: denied before gone before openable, and
+// unknown without nodes.
 func (r Result) State() State {
 	if r.Why != "" || len(r.Nodes) == 0 {
 		return Unknown
@@ -82,5 +82,5 @@ func (r Result) Lost() (paths []string) {
 	return paths
 }
 
-// devPath is the path of a node in a container.
+// devPath returns the path of a node in a container.
 func devPath(name string) string { return path.Join("/dev", name) }

@@ -1,7 +1,6 @@
-// Package driverfiles reads from the machine's files which parts of NVIDIA's driver
-// and Container Toolkit are there, and in which versions. It opens no device and loads
-// no library. Each function takes the folder that has the machine's files, / in all but
-// tests.
+// Package driverfiles determines from the machine's files which parts of NVIDIA's driver
+// and Container Toolkit are installed, and their versions. It opens no device and loads
+// no library. Each function takes the folder with the machine's files, / except in tests.
 package driverfiles
 
 import (
@@ -18,8 +17,7 @@ var (
 	libraryVersion = lazyregexp.New(`^lib(?:cuda|nvidia-ml)\.so\.(\d{3,}\.\d+(?:\.\d+)?)$`)
 )
 
-// Module returns the version of the kernel module that is loaded, such as
-// "550.54.14", or an empty text.
+// Module returns the version of the loaded kernel module, such as "550.54.14", or "".
 func Module(root string) string {
 	text, err := os.ReadFile(filepath.Join(root, "/proc/driver/nvidia/version"))
 	if err != nil {
@@ -31,7 +29,7 @@ func Module(root string) string {
 	return ""
 }
 
-// libraries are the folders in which distributions keep the driver's libraries.
+// libraries lists the folders in which distributions install the driver's libraries.
 var libraries = []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"}
 
 // Library returns the version of the driver's CUDA library, libcuda.so.1, and its path.
@@ -49,8 +47,8 @@ func Library(root string) (version, path string) {
 	return "", ""
 }
 
-// VersionIn returns the versions of the driver that paths of its libraries name, in
-// order and each once.
+// VersionIn returns the driver versions in paths of its libraries, in order, without
+// duplicates.
 func VersionIn(paths []string) (versions []string) {
 	for _, p := range paths {
 		if m := libraryVersion().FindStringSubmatch(filepath.Base(p)); m != nil && !slices.Contains(versions, m[1]) {
@@ -61,26 +59,25 @@ func VersionIn(paths []string) (versions []string) {
 	return versions
 }
 
-// PersistenceSocket is the socket of nvidia-persistenced. Containers get it if it is
-// there.
+// PersistenceSocket is the socket of nvidia-persistenced. Containers get it if it exists.
 const PersistenceSocket = "/run/nvidia-persistenced/socket"
 
-// IsPersistenceSocket reports whether a path is the socket's path: /var/run is a link to
+// IsPersistenceSocket reports whether a path is the socket's path; /var/run is a link to
 // /run.
 func IsPersistenceSocket(path string) bool {
 	return strings.TrimPrefix(path, "/var") == PersistenceSocket
 }
 
-// Persistence reports whether the socket of nvidia-persistenced is there, and whether
-// its program is installed.
+// Persistence reports whether the socket of nvidia-persistenced exists, and whether its
+// program is installed.
 func Persistence(root string) (socket, program bool) {
 	_, socketErr := os.Stat(filepath.Join(root, PersistenceSocket))
 	_, programErr := os.Stat(filepath.Join(root, "/usr/bin/nvidia-persistenced"))
 	return socketErr == nil, programErr == nil
 }
 
-// Compat returns a folder of CUDA's forward compatibility libraries that the machine's
-// own linker searches, with the file that names it. Both are empty if there is none.
+// Compat returns a folder with CUDA's forward compatibility libraries that the machine's
+// linker searches, and the file that names the folder. Both are empty if there is none.
 func Compat(root string) (folder, file string) {
 	files, _ := filepath.Glob(filepath.Join(root, "/etc/ld.so.conf.d/*.conf"))
 	for _, path := range append([]string{filepath.Join(root, "/etc/ld.so.conf")}, files...) {
@@ -98,8 +95,8 @@ func Compat(root string) (folder, file string) {
 	return "", ""
 }
 
-// ToolkitMode returns the mode of NVIDIA's container runtime as its configuration sets
-// it, such as "cdi" or "legacy", or an empty text if it sets none.
+// ToolkitMode returns the configured mode of NVIDIA's container runtime, such as "cdi" or
+// "legacy", or "" if none is configured.
 func ToolkitMode(root string) string {
 	text, err := os.ReadFile(filepath.Join(root, "/etc/nvidia-container-runtime/config.toml"))
 	if err != nil {

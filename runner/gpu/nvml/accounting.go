@@ -11,7 +11,7 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Accounted implements [gpu.Accounting] by NVML's accounting mode
+// Accounted implements [gpu.Accounting] with NVML's accounting mode
 // (nvmlDeviceGetAccountingStats). The mode is off by default; nvidia-smi -am 1 turns it
 // on. MIG instances have no such records.
 func (s *Source) Accounted(ctx context.Context, uuid string, pid int) (units.Bytes, bool) {

@@ -1,12 +1,11 @@
 // Package nvml reads NVIDIA GPUs through the driver's management library.
 //
-// The library is loaded when a source is opened, so carma builds and runs on a
-// machine without it. Everything goes through the interfaces of go-nvml: a test
-// puts one of its simulated servers there.
+// The library is loaded when a source is opened, so carma builds and runs on a machine
+// without it. All calls go through the interfaces of go-nvml, so that tests can use its
+// simulated servers.
 //
 // One goroutine makes all calls (worker.go), so a driver that hangs stops only that
-// goroutine. Figures of the driver are checked: impossible ones are left out or
-// bounded.
+// goroutine. The driver's figures are checked: impossible ones are left out or bounded.
 //
 // Readings, and assumptions where the driver has none:
 //
@@ -29,13 +28,14 @@
 //   - Several GPUs close to each other: NVLink (nvmlDeviceGetP2PStatus), else numa_node of
 //     the card in sysfs. Not seen on a machine with several cards.
 //
-// If MIG is on, each GPU instance is a GPU and the card is none; of several compute
-// instances, which share its memory, the first is used. GPUs are numbered in order, cards
-// and instances together, because nvidia-smi has no number for instances.
+// If MIG is on, each GPU instance counts as a GPU and the card does not. If an instance
+// has several compute instances, which share its memory, the first is used. GPUs are
+// numbered in order, cards and instances together, because nvidia-smi has no number for
+// instances.
 //
-// A fatal Xid is reported once, to the programs that listen then, so the daemon keeps it
-// in its journal. It ends at another boot, when a lost GPU is back, when a driver that
-// asked for a reset (NVML's recovery action) asks for nothing any more, or by carma
-// undrain. A lost GPU is looked for after 30 s, then at doubling intervals up to 10 min.
-// A reading that takes 5 s fails, and no second call is made until it returns.
+// A fatal Xid is reported once, to the programs that listen at that time, so the daemon
+// stores it in its journal. It ends at another boot, when a lost GPU is back, when a
+// driver no longer requests a reset that it requested before (NVML's recovery action), or
+// by carma undrain. A lost GPU is searched for after 30 s, then at doubling intervals up
+// to 10 min. A reading that takes 5 s fails, and no second call is made until it returns.
 package nvml

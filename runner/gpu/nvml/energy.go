@@ -14,15 +14,15 @@ type meter struct {
 }
 
 const (
-	// mostPower, in watts, bounds plausible readings of a counter: no card draws 10 kW.
+	// mostPower, in watts, is the highest plausible power: no card draws 10 kW.
 	mostPower = 10_000.0
-	// longestGap is the longest time that power is integrated over.
+	// longestGap is the longest time over which power is integrated.
 	longestGap = time.Minute
 )
 
-// read enters a reading and returns the joules. counted: the card has a
-// counter, and it can be read now; millijoules is its value. Otherwise power,
-// in watts, is integrated.
+// read adds a reading and returns the joules. counted is set if the card has a counter
+// that can be read now; millijoules is its value. Otherwise power, in watts, is
+// integrated.
 func (m *meter) read(now time.Time, millijoules uint64, counted bool, power float64) float64 {
 	long := 0.0
 	if !m.at.IsZero() {
@@ -36,7 +36,7 @@ func (m *meter) read(now time.Time, millijoules uint64, counted bool, power floa
 		m.valid = false
 		return m.joules
 	case !m.valid:
-		m.joules += power * gap // since the counter was last read
+		m.joules += power * gap // since the last reading of the counter
 		m.last, m.valid = millijoules, true
 		return m.joules
 	}

@@ -19,16 +19,16 @@ import (
 type card struct {
 	handle   lib.Device
 	uuid     string
-	index    int // nvidia-smi's
+	index    int // index in nvidia-smi
 	units    []*unit
 	meter    meter
-	xids     []uint64 // fatal ones since the source was opened
+	xids     []uint64 // fatal Xids since the source was opened
 	kept     string   // fault that an earlier source recorded, or ""
 	wants    string   // fault for which the driver requests a reset, or ""
-	told     bool     // the driver has wanted a reset since the fault began
-	warnings []string // from Xids
+	told     bool     // the driver has requested a reset since the fault began
+	warnings []string // warnings from Xids
 	broken   string   // memory that could not be replaced
-	weak     []string // warnings that examine has found
+	weak     []string // warnings found by examine
 	ecc      uint64
 }
 
@@ -36,23 +36,23 @@ type card struct {
 type unit struct {
 	*card
 	handle   lib.Device
-	instance int // GPU instance id; -1: the card itself
+	instance int // GPU instance id, or -1 for the card itself
 	device   gpu.Device
 	// share is the unit's part of the card's power: instances of one card share
 	// it by memory.
 	share float64
-	// reserved is the memory in bytes that the driver keeps for itself, if the
-	// library counts it as used.
+	// reserved is the memory in bytes that the driver reserves for itself, if the library
+	// counts it as used.
 	reserved uint64
 	gpm      *gpm
 	times    times
 	last     gpu.Sample
 	seen     bool // last is a reading
-	lost     bool // the driver says that it is lost
-	bad      int  // readings in a row that failed or made no sense
+	lost     bool // the driver reports it as lost
+	bad      int  // number of consecutive readings that failed or were impossible
 }
 
-// enumerate finds the cards that are wanted, and their MIG instances.
+// enumerate finds the selected cards, and their MIG instances.
 func (s *Source) enumerate() error {
 	n, ret := s.lib.DeviceGetCount()
 	if ret != lib.SUCCESS {
@@ -125,8 +125,8 @@ func (s *Source) partitioned(handle lib.Device) bool {
 	return ret == lib.SUCCESS && mode == lib.DEVICE_MIG_ENABLE
 }
 
-// instances adds the MIG instances of a card. The card itself is not a GPU
-// then: nothing can run on it.
+// instances adds the MIG instances of a card. The card itself is then not a GPU, because
+// nothing can run on it.
 func (s *Source) instances(c *card, name string) error {
 	n, ret := c.handle.GetMaxMigDeviceCount()
 	if ret != lib.SUCCESS {
@@ -137,7 +137,7 @@ func (s *Source) instances(c *card, name string) error {
 	for i := range n {
 		handle, ret := c.handle.GetMigDeviceHandleByIndex(i)
 		if ret != lib.SUCCESS {
-			continue // a place without an instance
+			continue // a slot without an instance
 		}
 		u := &unit{card: c, handle: handle}
 		uuid, ret := handle.GetUUID()
@@ -176,7 +176,7 @@ func instanceModel(handle lib.Device, card string) string {
 	return card + " MIG"
 }
 
-// mostMemory is the largest card that is believed, in bytes: 16 TiB.
+// mostMemory is the largest plausible memory of a card, in bytes: 16 TiB.
 const mostMemory = 16 << 40
 
 // size reads a unit's memory for the first time.
@@ -198,12 +198,11 @@ func (s *Source) size(u *unit) error {
 	return nil
 }
 
-// mostReserve is the most memory, in bytes, that counts as the driver's own.
+// mostReserve is the largest amount of memory, in bytes, that counts as the driver's own.
 const mostReserve = 1 << 30
 
-// reserve returns the memory in bytes that a driver before version 510 keeps
-// for itself and counts as used. It is known only while nobody uses the GPU;
-// else 0.
+// reserve returns the memory in bytes that a driver before version 510 reserves for
+// itself and counts as used. It is known only while nobody uses the GPU, otherwise 0.
 func (s *Source) reserve(u *unit, m memory) uint64 {
 	list, ok, _ := s.listed(u)
 	if !ok || len(list) > 0 || m.used > mostReserve {
@@ -253,8 +252,8 @@ func names(found []*card) []string {
 	return out
 }
 
-// number gives the GPUs the indices of nvidia-smi. MIG instances have none there; if there
-// are any, all GPUs are numbered in order.
+// number assigns the GPUs the indices of nvidia-smi. MIG instances have none there; if
+// there are any, all GPUs are numbered in order.
 func (s *Source) number() {
 	parts := slices.ContainsFunc(s.units, func(u *unit) bool { return u.instance >= 0 })
 	for i, u := range s.units {

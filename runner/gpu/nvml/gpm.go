@@ -17,12 +17,12 @@ type gpm struct {
 	instance int
 	previous lib.GpmSample
 	current  lib.GpmSample
-	taken    time.Time // of previous, or zero if there is none
+	taken    time.Time // time of previous, or zero if there is none
 	read     lib.GpmMetricsGetType
-	// The last result, for a caller that comes again too soon.
+	// The last result, for a caller that calls again too soon.
 	activity
 	valid bool
-	// good are the last possible figures, by metric: the place of one that is not.
+	// good contains the last possible figures, by metric, to replace impossible ones.
 	good [3]figure
 }
 
@@ -33,10 +33,10 @@ type figure struct {
 }
 
 // gpmHold is the time for which a metric keeps its last possible value while the counters
-// give impossible ones. Longer is no glitch.
+// are impossible. A longer time is not a glitch.
 const gpmHold = 10 * time.Second
 
-// activity is 0 to 1 each.
+// activity contains values from 0 to 1.
 type activity struct{ smact, smocc, drama float64 }
 
 // gpmLeast is the least time between two samples (NVML's documentation).
@@ -80,7 +80,7 @@ func (g *gpm) free() {
 	g.previous, g.current, g.taken, g.valid, g.good = nil, nil, time.Time{}, false, [3]figure{}
 }
 
-// take fills a sample and reports whether it could.
+// take takes a sample and reports whether it could.
 func (g *gpm) take(sample lib.GpmSample, now time.Time) bool {
 	var ret lib.Return
 	if g.instance >= 0 {
@@ -116,8 +116,9 @@ func (g *gpm) measure(now time.Time) (activity, bool) {
 	return g.activity, g.valid
 }
 
-// between returns the activity between the two samples. The library gives percent. A
-// metric that is impossible this time keeps its last value: the others are still good.
+// between returns the activity between the two samples. The library returns percent. A
+// metric with an impossible value keeps its last value, because the others are still
+// valid.
 func (g *gpm) between() (activity, bool) {
 	wanted := []lib.GpmMetricId{lib.GPM_METRIC_SM_UTIL, lib.GPM_METRIC_SM_OCCUPANCY, lib.GPM_METRIC_DRAM_BW_UTIL}
 	g.read = lib.GpmMetricsGetType{NumMetrics: uint32(len(wanted)), Sample1: g.previous, Sample2: g.current}
@@ -143,8 +144,8 @@ func (g *gpm) between() (activity, bool) {
 	return activity{got[0], got[1], got[2]}, true
 }
 
-// share checks a part of a whole and bounds it to 1. Counters that are read one
-// after the other may give a little more than 1.
+// share checks a part of a whole and limits it to 1. Counters that are read one after the
+// other may give a little more than 1.
 func share(v float64) (float64, bool) {
 	if math.IsNaN(v) || v < 0 || v > 1.05 {
 		return 0, false

@@ -11,8 +11,8 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// listen registers for the errors that the driver reports as critical. Without
-// it, only errors of calls show a fault.
+// listen registers for the errors that the driver reports as critical. Without it, only
+// errors of calls show a fault.
 func (s *Source) listen() {
 	set, ret := s.lib.EventSetCreate()
 	if ret != lib.SUCCESS {
@@ -38,7 +38,7 @@ func (s *Source) listen() {
 // mostEvents is the largest number of events handled at a time.
 const mostEvents = 256
 
-// hear handles the events that are waiting, without waiting for more.
+// hear handles the pending events, without waiting for more.
 func (s *Source) hear() {
 	for range mostEvents {
 		if s.events == nil {
@@ -130,8 +130,8 @@ const (
 	powerBrake      = 0x80
 )
 
-// slowedBy returns the reasons for lower clocks that need attention. A power cap is usual,
-// and left out.
+// slowedBy returns the reasons for lower clocks that need attention. A power cap is
+// common, and left out.
 func slowedBy(reasons uint64) []string {
 	if reasons == unknown {
 		return nil

@@ -13,14 +13,15 @@ import (
 // memory is a reading of a unit's memory, in bytes.
 type memory struct {
 	total, used uint64
-	// net: total and used do not include the driver's own memory.
+	// net is set if total and used do not include the driver's own memory.
 	net bool
-	// machine: it is the machine's.
+	// machine is set if it is the machine's memory.
 	machine bool
 }
 
-// memory reads a unit's memory. From driver 510 on, the second version of the call reports
-// the driver's own memory. Nobody can allocate that, so it is not part of the capacity.
+// memory reads a unit's memory. From driver 510 on, the second version of the call
+// reports the driver's own memory. Nobody can allocate that memory, so it is not part of
+// the capacity.
 func (s *Source) memory(u *unit) (memory, lib.Return) {
 	if s.has("nvmlDeviceGetMemoryInfo_v2") {
 		m, ret := u.handle.GetMemoryInfo_v2()
@@ -39,9 +40,9 @@ func (s *Source) memory(u *unit) (memory, lib.Return) {
 	return memory{total: m.Total, used: m.Used}, ret
 }
 
-// machineMemory is for a card without memory of its own, which reports none (GB10 in a DGX
-// Spark): its programs use the machine's. All that is not available there counts as used,
-// by any process.
+// machineMemory returns the memory of a card without memory of its own, which reports
+// none (GB10 in a DGX Spark): its programs use the machine's memory. All memory that is
+// not available there counts as used, by any process.
 func (s *Source) machineMemory(ret lib.Return) (memory, lib.Return) {
 	free, total := meminfo.Read(s.opt.Root)
 	if total <= 0 || free > total {
@@ -51,11 +52,11 @@ func (s *Source) machineMemory(ret lib.Return) (memory, lib.Return) {
 }
 
 const (
-	// unknown is the library's figure for unknown memory.
+	// unknown is the library's value for unknown memory.
 	unknown = ^uint64(0)
-	// mostProcesses is the longest list that is believed.
+	// mostProcesses is the longest plausible list.
 	mostProcesses = 4096
-	// mostPID is the highest number that Linux gives a process (PID_MAX_LIMIT).
+	// mostPID is the highest PID in Linux (PID_MAX_LIMIT).
 	mostPID = 1 << 22
 )
 
@@ -101,7 +102,7 @@ func (s *Source) listed(u *unit) (out []process, ok, clients bool) {
 type process struct {
 	pid    uint32
 	used   uint64
-	client bool // of MPS
+	client bool // client of MPS
 }
 
 func (s *Source) hasAny(symbols []string) bool {

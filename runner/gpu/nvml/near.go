@@ -11,8 +11,8 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// relate finds the cards that NVLink joins, directly or through other cards, and the NUMA
-// node of each. MIG instances have no NVLink.
+// relate finds the cards that NVLink connects, directly or through other cards, and the
+// NUMA node of each. MIG instances have no NVLink.
 func (s *Source) relate() {
 	for _, u := range s.units {
 		u.device.Socket = s.socket(u)
@@ -42,7 +42,7 @@ func (s *Source) relate() {
 	}
 }
 
-// linked reports whether NVLink joins two cards.
+// linked reports whether NVLink connects two cards.
 func (s *Source) linked(a, b *unit) bool {
 	if a.instance >= 0 || b.instance >= 0 {
 		return false
@@ -68,13 +68,13 @@ func (s *Source) socket(u *unit) string {
 		}
 		bus.WriteByte(byte(c))
 	}
-	name := strings.ToLower(bus.String()) // 00000000:3b:00.0; the kernel has four digits in front
+	name := strings.ToLower(bus.String()) // 00000000:3b:00.0; the kernel uses four leading digits
 	if len(name) > 12 {
 		name = name[len(name)-12:]
 	}
 	b, err := os.ReadFile(filepath.Join("/", s.opt.Root, "sys/bus/pci/devices", filepath.Base(name), "numa_node"))
 	n, wrong := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil || wrong != nil || n < 0 { // -1: the machine has one
+	if err != nil || wrong != nil || n < 0 { // -1 means that the machine has one
 		return ""
 	}
 	return strconv.Itoa(n)

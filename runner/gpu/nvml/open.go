@@ -16,34 +16,34 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Unavailable says why the GPUs of this machine cannot be read, and how to fix it.
+// Unavailable is the reason why the GPUs of this machine cannot be read, with the fix.
 type Unavailable struct {
 	Text string
 	Mend string
-	// NoDriver: no NVIDIA driver is installed, as on a machine without a GPU.
+	// NoDriver is set if no NVIDIA driver is installed, as on a machine without a GPU.
 	NoDriver bool
 }
 
 func (e *Unavailable) Error() string { return e.Text }
 
-// Activity is another source of activity, 0 to 1: of a card, with instance -1,
-// or of a MIG instance by its card's UUID and its GPU instance ID. ok is false
-// if it has nothing recent. It must not block.
+// Activity is another source of activity, 0 to 1, of a card (instance -1), or of a MIG
+// instance by its card's UUID and its GPU instance ID. ok is false if there is no recent
+// activity. It must not block.
 type Activity interface {
 	Activity(uuid string, instance int) (smact, smocc, drama float64, ok bool)
 }
 
-// Options are the settings of a source; the zero value is usable.
+// Options contains the settings of a source. The zero value is usable.
 type Options struct {
-	// Only lists the cards to use, by index as nvidia-smi shows it, by UUID, or by a MIG
-	// instance's UUID. If empty, all are used.
+	// Only lists the cards to use, by index in nvidia-smi, by UUID, or by a MIG instance's
+	// UUID. If empty, all are used.
 	Only []string
-	// Activity is read for GPUs that GPM does not work on, or is nil without such a source.
+	// Activity is read for GPUs on which GPM does not work. It may be nil.
 	Activity Activity
 	Log      zerolog.Logger
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Root is the folder that has /proc and /sys. Empty means /.
+	// Root is the folder with /proc and /sys. Empty means /.
 	Root string
 }
 
@@ -53,17 +53,17 @@ type Source struct {
 	worker *worker
 	driver string
 
-	// Only the worker uses these, and the units:
+	// Only the worker uses these fields and the units:
 	lib      lib.Interface
 	missing  map[string]bool // symbols, by whether the library lacks them
 	events   lib.EventSet
 	cards    []*card
 	units    []*unit // the list does not change
 	owner    gpu.Owner
-	checked  time.Time // when health was read last
-	reviveAt time.Time // when the library is initialized again, or zero
+	checked  time.Time // last check of health
+	reviveAt time.Time // time at which the library is initialized again, or zero
 	patience time.Duration
-	down     string // why it could not be initialized again
+	down     string // reason why it could not be initialized again
 
 	mu    sync.Mutex
 	notes []string
@@ -75,8 +75,8 @@ func (s *Source) DriverVersion() string { return s.driver }
 // Library returns the machine's NVML. It is loaded when a source is opened.
 func Library() lib.Interface { return lib.New() }
 
-// Open initializes the library and finds the GPUs. The error is an *Unavailable
-// if there is nothing to read, or if a GPU of Only is not there.
+// Open initializes the library and finds the GPUs. The error is an *Unavailable if there
+// is nothing to read, or if a GPU in Only does not exist.
 func Open(ctx context.Context, library lib.Interface, opt Options) (*Source, error) {
 	now := opt.Now
 	if now == nil {
@@ -92,7 +92,7 @@ func Open(ctx context.Context, library lib.Interface, opt Options) (*Source, err
 		return nil, err
 	}
 	if now == nil {
-		time.Sleep(gpmLeast) // else the first reading of activity would be coarse
+		time.Sleep(gpmLeast) // otherwise the first reading of activity would be coarse
 	}
 	return s, nil
 }
@@ -140,11 +140,11 @@ func unavailable(ret lib.Return) *Unavailable {
 	return &Unavailable{Text: "the NVIDIA driver cannot be used: " + message(ret), Mend: "nvidia-smi should fail as well; look at dmesg"}
 }
 
-// message is the driver's own text for an error.
+// message returns the driver's own text for an error.
 func message(ret lib.Return) string { return fmt.Sprintf("%s (NVML %d)", ret.Error(), int32(ret)) }
 
-// has reports whether the library has a function. Libraries of older drivers
-// lack the newer functions, and a call of one would end the program.
+// has reports whether the library has a function. Libraries of older drivers lack the
+// newer functions, and calling one would end the program.
 func (s *Source) has(symbol string) bool {
 	lacks, known := s.missing[symbol]
 	if !known {
@@ -169,7 +169,7 @@ func (s *Source) Notes() []string {
 	return slices.Clone(s.notes)
 }
 
-// note keeps a sentence for the administrator, once.
+// note records a sentence for the administrator, once.
 func (s *Source) note(text string) {
 	s.mu.Lock()
 	known := slices.Contains(s.notes, text)
@@ -194,7 +194,7 @@ func (s *Source) GPUs(context.Context) ([]gpu.Device, error) {
 	return out, nil
 }
 
-// Close ends the source. It waits a little for a driver that hangs.
+// Close ends the source. It waits only briefly for a driver that hangs.
 func (s *Source) Close() error {
 	return s.worker.stop(func() {
 		s.release()
@@ -202,7 +202,7 @@ func (s *Source) Close() error {
 	})
 }
 
-// release frees the library's resources of the source.
+// release frees the source's resources in the library.
 func (s *Source) release() {
 	if s.events != nil {
 		s.events.Free()

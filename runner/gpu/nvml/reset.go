@@ -13,12 +13,12 @@ import (
 // lasts reports whether a card's fault lasts until it is reset.
 func (c *card) lasts() bool { return len(c.xids) > 0 || c.kept != "" || c.wants != "" }
 
-// mended clears a card's faults after a reset, detected or reported by somebody.
+// mended clears a card's faults after a reset, whether detected or reported by somebody.
 func (c *card) mended() { c.xids, c.kept, c.wants, c.told = nil, "", "", false }
 
-// askRecovery asks the driver for the recovery action of a card. Drivers that report it
-// also report its completion: after a driver that wanted a reset and wants nothing any
-// more, there was one. If a driver wanted nothing all along, nothing follows.
+// askRecovery asks the driver for the recovery action of a card. Drivers that report one
+// also report its completion: if a driver requested a reset and no longer requests one, a
+// reset has happened. If a driver never requested one, this shows nothing.
 func (s *Source) askRecovery(c *card) {
 	if !s.has("nvmlDeviceGetFieldValues") {
 		return
@@ -40,7 +40,7 @@ func (s *Source) askRecovery(c *card) {
 	}
 }
 
-// Remember implements gpu.Remembering. A MIG instance has the fault of its card.
+// Remember implements gpu.Remembering. A MIG instance shares the fault of its card.
 func (s *Source) Remember(ctx context.Context, uuid, fault string, told bool) error {
 	return s.withCard(ctx, uuid, func(c *card) { c.kept, c.told = fault, told })
 }
@@ -50,7 +50,7 @@ func (s *Source) Forgive(ctx context.Context, uuid string) error {
 	return s.withCard(ctx, uuid, (*card).mended)
 }
 
-// withCard runs a function with the card of a GPU on the worker. A missing GPU is left out.
+// withCard calls a function with a GPU's card on the worker. It ignores a missing GPU.
 func (s *Source) withCard(ctx context.Context, uuid string, do func(*card)) error {
 	_, err := ask(ctx, s.worker, func() struct{} {
 		for _, u := range s.units {

@@ -9,15 +9,15 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// A lost GPU is looked for after reviveFirst, then at intervals that double up
-// to reviveLast: to initialize the library again takes a moment on all GPUs.
+// A lost GPU is searched for after reviveFirst, then at intervals that double up to
+// reviveLast, because initializing the library again interrupts all GPUs for a moment.
 const (
 	reviveFirst = 30 * time.Second
 	reviveLast  = 10 * time.Minute
 )
 
-// revive initializes the library again while a GPU is lost: after a reset or a
-// reloaded driver, old handles stay invalid.
+// revive initializes the library again while a GPU is lost, because old handles stay
+// invalid after a reset or a reload of the driver.
 func (s *Source) revive(now time.Time) {
 	gone := s.down != "" || slices.ContainsFunc(s.units, func(u *unit) bool { return u.bad > tolerated })
 	switch {
@@ -25,7 +25,7 @@ func (s *Source) revive(now time.Time) {
 		s.reviveAt, s.patience = time.Time{}, reviveFirst
 		return
 	case s.reviveAt.IsZero():
-		s.reviveAt = now.Add(reviveFirst) // it may recover without a revival
+		s.reviveAt = now.Add(reviveFirst) // it may recover on its own
 		return
 	case now.Before(s.reviveAt):
 		return
@@ -48,8 +48,7 @@ func (s *Source) revive(now time.Time) {
 	}
 }
 
-// handles finds the GPUs again. A GPU that is not there keeps a handle that
-// gives errors.
+// handles finds the GPUs again. A missing GPU keeps a handle that returns errors.
 func (s *Source) handles() {
 	for _, c := range s.cards {
 		if h, ret := s.lib.DeviceGetHandleByUUID(c.uuid); ret == lib.SUCCESS {

@@ -40,14 +40,14 @@ func (s *Source) sample() []gpu.Sample {
 	return out
 }
 
-// begin makes a unit ready to be sampled.
+// begin prepares a unit for sampling.
 func (u *unit) begin(s *Source) {
 	u.last.UUID = u.device.UUID
 	u.gpm = s.newGPM(u)
 }
 
-// physical has the readings of a card as a whole: watts, degrees Celsius, joules. own is
-// the card's own counter in joules, or 0 if it cannot be read.
+// physical contains the readings of a card as a whole: watts, degrees Celsius, joules.
+// own is the card's own counter in joules, or 0 if it cannot be read.
 type physical struct {
 	power, temperature, joules, own float64
 }
@@ -76,16 +76,16 @@ func (s *Source) physical(c *card, now time.Time) (p physical) {
 	return p
 }
 
-// tolerated is the number of failed readings in a row before the GPU counts as faulty: a
-// short failure should not take it out of service.
+// tolerated is the largest number of consecutive failed readings before the GPU counts as
+// faulty, because a short failure should not take it out of service.
 const tolerated = 2
 
-// unit reads one GPU. Figures that cannot be read stay as they were.
+// unit reads one GPU. Figures that cannot be read keep their values.
 func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 	out := u.last
 	out.PowerW, out.EnergyJ, out.TemperatureC = p.power*u.share, p.joules*u.share, p.temperature
 	if out.CounterJ = p.own; u.instance >= 0 {
-		out.CounterJ = 0 // it is its card's
+		out.CounterJ = 0 // the counter belongs to its card
 	}
 	out.ECCErrors, out.Warnings, out.Fault = u.ecc, slices.Concat(u.warnings, u.weak), u.fault()
 	out.Lasts, out.Told = u.lasts(), u.told
@@ -109,7 +109,7 @@ func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 	case m.total == 0 || m.total > mostMemory || m.used > m.total:
 		return s.keep(u, u.spoilt(out, fmt.Sprintf("the driver returns impossible figures: %d bytes in use of %d", m.used, m.total)))
 	}
-	if u.lost { // and is back: it was reset
+	if u.lost { // it was lost and is back, so it was reset
 		s.opt.Log.Info().Str("gpu", u.device.UUID).Msg("the GPU is back")
 		u.lost, u.warnings = false, nil
 		u.mended()
@@ -162,8 +162,8 @@ func (s *Source) activity(u *unit, out *gpu.Sample, used bool, now time.Time) {
 			return
 		}
 	}
-	// The time in which any kernel runs bounds the SM activity, and that bounds
-	// the occupancy.
+	// The time in which any kernel runs is an upper bound of the SM activity, which is an
+	// upper bound of the occupancy.
 	if rates, ret := u.handle.GetUtilizationRates(); u.instance < 0 && ret == lib.SUCCESS && rates.Gpu <= 100 && rates.Memory <= 100 {
 		busy := float64(rates.Gpu) / 100
 		out.SMACT, out.SMOCC, out.DRAMA = busy, busy, float64(rates.Memory)/100

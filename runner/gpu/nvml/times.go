@@ -10,23 +10,23 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// times are the shares of time in which kernels of a card's processes ran (NVML's
+// times contains the shares of time in which kernels of a card's processes ran (NVML's
 // per-process utilization).
 type times struct {
-	seen  uint64    // time stamp of the newest sample, in microseconds of the driver's
-	newer time.Time // when there was one
-	// of are the shares, 0 to 1, of the processes that have had a sample. The driver leaves
-	// out processes that ran nothing. It also leaves out clients of MPS, because their
-	// server does their work. So only a process that was seen once is idle while left out.
+	seen  uint64    // the driver's time stamp of the newest sample, in microseconds
+	newer time.Time // time of that sample
+	// of contains the shares, 0 to 1, of the processes that have had a sample. The driver
+	// omits processes that ran nothing. It also omits clients of MPS, because their server
+	// does their work. So only a process that has appeared before is idle while omitted.
 	of map[uint32]float64
 }
 
-// stale is for how long the last samples count while there are no newer ones: the
-// driver makes them less often than it may be asked.
+// stale is the time for which the last samples count while there are no newer ones,
+// because the driver may make them less often than it is asked.
 const stale = 2 * time.Second
 
-// time sets the shares of time of a unit's processes, as far as the driver reports them. It
-// does not for MIG instances and vGPUs.
+// time sets the shares of time of a unit's processes, as far as the driver reports them.
+// It does not report them for MIG instances and vGPUs.
 func (s *Source) time(u *unit, list []process, out []gpu.Process, now time.Time) {
 	if u.instance >= 0 || len(list) == 0 || !s.has("nvmlDeviceGetProcessUtilization") {
 		u.times = times{}
@@ -39,7 +39,7 @@ func (s *Source) time(u *unit, list []process, out []gpu.Process, now time.Time)
 	case ret != lib.SUCCESS && ret != lib.ERROR_NOT_FOUND:
 		u.times = times{}
 		return
-	case now.Sub(u.times.newer) > stale: // none of them ran
+	case now.Sub(u.times.newer) > stale: // none of them has run
 		for pid := range u.times.of {
 			u.times.of[pid] = 0
 		}
@@ -50,8 +50,8 @@ func (s *Source) time(u *unit, list []process, out []gpu.Process, now time.Time)
 	}
 }
 
-// utilization asks for the samples after a time stamp. go-nvml panics if their number
-// grows between its two calls.
+// utilization requests the samples after a time stamp. It catches the panic of go-nvml if
+// their number grows between its two calls.
 func utilization(handle lib.Device, after uint64) (samples []lib.ProcessUtilizationSample, ret lib.Return) {
 	defer func() {
 		if recover() != nil {
@@ -61,9 +61,9 @@ func utilization(handle lib.Device, after uint64) (samples []lib.ProcessUtilizat
 	return handle.GetProcessUtilization(after)
 }
 
-// enter takes over the samples that are newer than the last ones, the mean of each
-// process, and reports whether there are any. At first only the newest count: the
-// others are of times long ago.
+// enter adds the samples newer than the last ones, as the mean of each process, and
+// reports whether there are any. At first only the newest sample counts, because the
+// others are old.
 func (t *times) enter(samples []lib.ProcessUtilizationSample) bool {
 	newest, after := t.seen, t.seen
 	for _, s := range samples {
@@ -93,7 +93,7 @@ func (t *times) enter(samples []lib.ProcessUtilizationSample) bool {
 	return true
 }
 
-// keep forgets the processes that have ended.
+// keep removes the processes that have ended.
 func (t *times) keep(list []process) {
 	there := map[uint32]bool{}
 	for _, p := range list {

@@ -13,7 +13,7 @@ import (
 
 var errClosed = errors.New("NVML: closed")
 
-// worker makes every call of the library, one after the other.
+// worker makes all calls of the library, one after the other.
 type worker struct {
 	calls  chan func()
 	quit   chan struct{}
@@ -42,8 +42,8 @@ func (w *worker) run() {
 	}
 }
 
-// ask lets the worker call f and returns the result. If ctx ends first, f continues: its
-// result is dropped, and nobody else is served before it returns. If ctx ends while the
+// ask makes the worker call f and returns the result. If ctx ends first, f continues, its
+// result is dropped, and no other call is made before it returns. If ctx ends while the
 // worker is busy with another call, f is not called.
 func ask[T any](ctx context.Context, w *worker, f func() T) (out T, err error) {
 	answer := make(chan T, 1)
@@ -67,8 +67,8 @@ func ask[T any](ctx context.Context, w *worker, f func() T) (out T, err error) {
 	}
 }
 
-// hangs returns the error of a call that took too long. It names no time,
-// because it is compared with the error before it.
+// hangs returns the error of a call that took too long. It contains no time, because it
+// is compared with the previous error.
 func (w *worker) hangs(err error) error {
 	if w.busyAt.Load() == 0 {
 		return fmt.Errorf("NVML: %w", err)
@@ -76,8 +76,7 @@ func (w *worker) hangs(err error) error {
 	return fmt.Errorf("the NVIDIA driver does not answer: look at dmesg; nvidia-smi hangs as well until the driver is reloaded or the machine restarted: %w", err)
 }
 
-// closeLimit bounds the wait for the last call; a driver that hangs is left
-// alone.
+// closeLimit is the longest wait for the last call; a driver that hangs is abandoned.
 const closeLimit = 3 * time.Second
 
 // stop ends the worker after a last call.

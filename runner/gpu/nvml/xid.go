@@ -8,20 +8,19 @@ import "fmt"
 type severity int
 
 const (
-	// harmless: a program's fault, or information.
+	// harmless means a fault of a program, or information.
 	harmless severity = iota
-	// suspicious: the GPU still works, and an administrator should know.
+	// suspicious means that the GPU still works, but an administrator should know.
 	suspicious
-	// fatal: nothing can run there before a reset.
+	// fatal means that nothing can run on the GPU before a reset.
 	fatal
 )
 
-// resets are the Xids after which NVIDIA's catalog wants the GPU reset or the
-// machine restarted before anything runs there again ("Analyzing Xid Errors
-// with the Xid Catalog", immediate action RESET_GPU, RESTART_BM, or a workflow
-// that ends in a reset). Left out are 109 (context switch timeout), which
-// counts as a program's fault for NVIDIA's own device plugin, and 155 (a link
-// that may be down on purpose).
+// resets lists the Xids after which NVIDIA's catalog requires a reset of the GPU or a
+// restart of the machine before anything runs there again ("Analyzing Xid Errors with the
+// Xid Catalog", immediate action RESET_GPU, RESTART_BM, or a workflow that ends in a
+// reset). Left out are 109 (context switch timeout), which NVIDIA's own device plugin
+// treats as a program's fault, and 155 (a link that may be down on purpose).
 var resets = map[uint64]string{
 	46:  "the GPU stopped processing",
 	48:  "an uncorrectable memory error",
@@ -44,16 +43,16 @@ var resets = map[uint64]string{
 	169: "its security processor halted",
 }
 
-// restarts are Xids that need at most a restart of the program, by the same catalog; the
-// GPU is healthy.
+// restarts lists Xids that require at most a restart of the program, by the same catalog;
+// the GPU is healthy.
 var restarts = []uint64{
 	8, 11, 13, 25, 31, 32, 37, 38, 39, 40, 41, 43, 44, 45, 60, 66, 67, 68, 69, 70, 71, 72, 75, 76, 77, 80, 82, 83, 84, 85, 86, 88, 89,
 	96, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 121, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135, 137, 139, 141,
 	152, 153, 160, 161,
 }
 
-// noted are the Xids after which work may continue until the GPU can be reset, and others
-// worth a look.
+// noted lists the Xids after which work may continue until the GPU can be reset, and
+// others that an administrator should see.
 var noted = map[uint64]string{
 	63:  "failing memory was marked for replacement; reset the GPU when convenient",
 	92:  "many corrected memory errors",
@@ -70,8 +69,8 @@ var programs = func() map[uint64]bool {
 	return m
 }()
 
-// classify returns the severity of an Xid, with a sentence if somebody should act. index is
-// the card's number for nvidia-smi.
+// classify returns the severity of an Xid, with a sentence if somebody should act. index
+// is the card's index in nvidia-smi.
 func classify(xid uint64, index int) (severity, string) {
 	if what, ok := resets[xid]; ok {
 		mend := fmt.Sprintf("stop the daemon, nvidia-smi --gpu-reset -i %d, start it again", index)

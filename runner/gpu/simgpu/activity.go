@@ -7,11 +7,11 @@ import (
 	"carma/runner/gpu"
 )
 
-// watts is the draw at an activity.
+// watts returns the power at an activity.
 func (d *device) watts(a sim.Activity) float64 { return sim.Watts(d.IdlePower, d.PeakPower, a) }
 
-// sample reads a device at the time of the last advance. Activity is the mean
-// since the sample before.
+// sample reads a device at the time of the last advance. Activity is the mean since the
+// previous sample.
 func (d *device) sample(now time.Time) gpu.Sample {
 	mean, seconds := d.activity, now.Sub(d.sampled).Seconds()
 	if seconds > 0 {
@@ -20,8 +20,8 @@ func (d *device) sample(now time.Time) gpu.Sample {
 	d.sampled, d.sampleSum = now, d.sum
 	s := gpu.Sample{
 		UUID: d.UUID,
-		// After a restart clients may declare more memory than there is: a
-		// device never shows more than it has.
+		// After a restart clients may declare more memory than there is. A device never reports
+		// more than it has.
 		Used:  min(d.used(), d.Memory),
 		SMACT: bound(mean.SMACT), SMOCC: bound(mean.SMOCC), DRAMA: bound(mean.DRAMA),
 		PowerW: d.power, EnergyJ: d.energy,
@@ -37,8 +37,8 @@ func (d *device) sample(now time.Time) gpu.Sample {
 	return s
 }
 
-// mean is the share of time in which its kernels ran in the seconds since the sample
-// before. The next mean begins here.
+// mean returns the share of time in which its kernels ran in the seconds since the
+// previous sample, and starts the next mean.
 func (u *use) mean(seconds float64) float64 {
 	mean := u.active
 	if seconds > 0 {

@@ -11,15 +11,15 @@ import (
 	"carma/runner/suspend"
 )
 
-// A process that is suspended says so when it connects again, so a new daemon knows it. But
-// it cannot connect while it is frozen. A mark on the disk, one for each process that is
-// not running, identifies the processes to wait for: the wait begins when somebody asks for
+// A suspended process reports this when it reconnects, so a new daemon learns it. But it
+// cannot connect while it is frozen. A mark on the disk for each process that is not
+// running identifies the processes to wait for. The wait begins when a caller requests
 // one, after thawing it.
 
-// marks is the folder of the marks, inside the socket's folder.
+// marks is the folder of the marks, in the socket's folder.
 const marks = "suspended"
 
-// mark remembers a process that is going to be suspended.
+// mark records a process that is about to be suspended.
 func (s *Server) mark(pid int) {
 	p, ok := suspend.ProcessOf(pid)
 	if !ok {
@@ -30,7 +30,7 @@ func (s *Server) mark(pid int) {
 	if err == nil {
 		err = os.WriteFile(path, nil, 0o644)
 	}
-	if err != nil { // after a restart it may then seem to be a process that uses no GPU
+	if err != nil { // after a restart it may then look like a process that uses no GPU
 		s.log.Warn().Err(err).Int("pid", pid).Msg("remember a suspended process of the simulated GPUs")
 	}
 	s.mu.Lock()
@@ -38,13 +38,13 @@ func (s *Server) mark(pid int) {
 	s.marked[pid] = p
 }
 
-// markOf returns the file that is a process's mark. The start time distinguishes it from a
-// later process with the same number.
+// markOf returns the file that marks a process. The start time distinguishes it from a
+// later process with the same PID.
 func markOf(dir string, p suspend.Process) string {
 	return filepath.Join(dir, marks, fmt.Sprintf("%d-%d", p.PID, p.Start))
 }
 
-// unmark forgets it.
+// unmark deletes a process's mark.
 func (s *Server) unmark(pid int) {
 	s.mu.Lock()
 	p := s.marked[pid]
@@ -55,11 +55,11 @@ func (s *Server) unmark(pid int) {
 	}
 }
 
-// readMarks returns the processes that the daemon before has left suspended. Those
-// that have ended are forgotten.
+// readMarks returns the processes that the previous daemon left suspended. It deletes the
+// marks of ended processes.
 func readMarks(dir string) map[int]suspend.Process {
 	out := map[int]suspend.Process{}
-	list, _ := os.ReadDir(filepath.Join(dir, marks)) // mostly there is none
+	list, _ := os.ReadDir(filepath.Join(dir, marks)) // usually there is none
 	for _, f := range list {
 		var p suspend.Process
 		if _, err := fmt.Sscanf(f.Name(), "%d-%d", &p.PID, &p.Start); err == nil && lives(p) {
@@ -115,13 +115,13 @@ func (s *Server) await(pid int, end time.Time) (*program, error) {
 	}
 }
 
-// tellAll wakes all waiting goroutines. mu is held.
+// tellAll wakes all waiting goroutines. The caller holds mu.
 func (s *Server) tellAll() {
 	close(s.news)
 	s.news = make(chan struct{})
 }
 
-// agree sends the clients of a program a state, and waits until all have applied it.
+// agree sends a state to the clients of a program, and waits until all have applied it.
 func (s *Server) agree(p *program, state suspend.State, end time.Time) error {
 	s.mu.Lock()
 	for _, c := range p.clients {
@@ -186,7 +186,7 @@ func (s *Server) acted(c *process, id int64) {
 	s.tellAll()
 }
 
-// settled waits until no call changes the program of a client that comes.
+// settled waits until no call is changing the program of a connecting client.
 func (s *Server) settled(pid int) {
 	end := time.NewTimer(answerLimit)
 	defer end.Stop()

@@ -73,7 +73,7 @@ func (s *Server) serve(c *net.UnixConn) {
 
 func (s *Server) refuse(c *net.UnixConn, err error) {
 	c.SetWriteDeadline(time.Now().Add(writeLimit))
-	wire.Write(c, wire.Reply{Op: wire.Error, Message: err.Error()}) // it hangs up anyway
+	wire.Write(c, wire.Reply{Op: wire.Error, Message: err.Error()}) // the client disconnects anyway
 	s.log.Debug().Err(err).Msg("process refused on simulated GPUs")
 }
 
@@ -171,7 +171,7 @@ func (s *Server) device(name string) (*device, error) {
 
 func loadOf(l wire.Load) (sim.Load, error) {
 	for _, f := range []float64{l.SMACT, l.SMOCC, l.DRAMA} {
-		if !(f >= 0 && f <= 1) { // NaN is not either
+		if !(f >= 0 && f <= 1) { // also excludes NaN
 			return sim.Load{}, fmt.Errorf("load %v is not between 0 and 1", f)
 		}
 	}
@@ -181,8 +181,9 @@ func loadOf(l wire.Load) (sim.Load, error) {
 	return sim.Load(l), nil
 }
 
-// handle does a client's request, when the client runs: the requests of a locked client
-// wait. An error ends the connection. gone is closed when the client has hung up.
+// handle carries out a client's request while the client runs: the requests of a locked
+// client wait. An error ends the connection. gone is closed when the client has
+// disconnected.
 func (s *Server) handle(c *process, r request, gone <-chan struct{}) (wire.Reply, error) {
 	switch {
 	case r.err != nil:
@@ -203,7 +204,7 @@ func (s *Server) memory(c *process, r wire.Request, gone <-chan struct{}) (wire.
 	if r.Bytes < 0 {
 		return wire.Reply{}, fmt.Errorf("%s of %d bytes", r.Op, r.Bytes)
 	}
-	if r.Op == wire.Alloc { // only this client's next request waits for that
+	if r.Op == wire.Alloc { // only this client's next request waits for it
 		select {
 		case <-s.admitting:
 		case <-s.stopping:

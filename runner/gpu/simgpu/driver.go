@@ -11,24 +11,24 @@ import (
 	"carma/runner/suspend"
 )
 
-// driver plays the checkpoint functions of NVIDIA's driver for the clients of a server,
-// with their states and error codes (package suspend). A process is identified by the
-// number that the kernel has for its connections.
+// driver simulates the checkpoint functions of NVIDIA's driver for the clients of a
+// server, with their states and error codes (package suspend). A process is identified by
+// the PID of its connections in the kernel.
 //
-// As with the real one, the process itself takes part: it answers that it is locked, or
-// continues. So a process that is frozen cannot be locked (code 600) or restored.
+// As with the real driver, the process itself takes part: it answers that it is locked,
+// or that it continues. So a frozen process cannot be locked (code 600) or restored.
 type driver struct{ s *Server }
 
-// Driver makes the calls of package suspend for the tasks of this server.
+// Driver returns a caller for package suspend and the tasks of this server.
 func (s *Server) Driver() suspend.Caller { return driver{s} }
 
-// answerLimit is the time that a call without a limit of its own waits for a process.
+// answerLimit is the time that a call without its own limit waits for a process.
 const answerLimit = 10 * time.Second
 
-// errClosed: the server ends. Nothing was changed, or all was undone.
+// errClosed means that the server ends. Nothing was changed, or all was reverted.
 var errClosed = &suspend.Unavailable{Why: "the simulated GPU server is closed"}
 
-// errSlow: the call's time is up.
+// errSlow means that the call's time is up.
 var errSlow = errors.New("the time is up")
 
 // errCode is an error code as an error.
@@ -36,7 +36,7 @@ type errCode suspend.Code
 
 func (e errCode) Error() string { return suspend.Code(e).String() }
 
-// Call implements [suspend.Caller]. A call that has begun is not cut off by ctx.
+// Call implements [suspend.Caller]. ctx does not interrupt a call that has begun.
 func (d driver) Call(ctx context.Context, r suspend.Request) (suspend.State, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -100,14 +100,15 @@ func (s *Server) begin(p *program, from, to suspend.State) error {
 	return nil
 }
 
-// put changes a program's state, with mu held.
+// put changes a program's state. The caller holds mu.
 func (s *Server) put(p *program, state suspend.State) {
 	s.ledger.advance(s.clock())
 	p.move(state)
 	s.ledger.settle()
 }
 
-// finish ends a call. After an error the program is in state, and gets a message.
+// finish ends a call. After an error the program has the given state, and its clients get
+// a message.
 func (s *Server) finish(p *program, err error, state suspend.State) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +121,7 @@ func (s *Server) finish(p *program, err error, state suspend.State) error {
 	return err
 }
 
-// lock stops a program; wait limits the time until it comes to rest.
+// lock stops a program. wait limits the time until it has stopped.
 func (d driver) lock(p *program, wait time.Duration) error {
 	s := d.s
 	if err := s.begin(p, suspend.Running, suspend.Locked); err != nil {
@@ -155,7 +156,7 @@ func (d driver) checkpoint(p *program, end time.Time) error {
 	return s.finish(p, err, suspend.Locked)
 }
 
-// restore gives a program GPUs again, and copies its memory there.
+// restore assigns GPUs to a program again, and copies its memory there.
 func (d driver) restore(p *program, pairs []suspend.Pair, end time.Time) error {
 	s := d.s
 	// What other tasks have on the GPU must be known.
@@ -203,8 +204,8 @@ func (d driver) unlock(p *program, end time.Time) error {
 	return s.finish(p, err, suspend.Locked)
 }
 
-// place allocates the memory of a program that is restored, on its target GPUs. back undoes
-// the moves.
+// place allocates the memory of a program that is being restored, on its target GPUs.
+// back reverts the moves.
 func (s *Server) place(p *program, pairs []suspend.Pair) (back func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

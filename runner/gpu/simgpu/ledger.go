@@ -12,8 +12,8 @@ import (
 	"carma/runner/suspend"
 )
 
-// ledger is the state of the simulated GPUs: the clients, the memory of each
-// and the pace of each. It has no clock and no lock of its own.
+// ledger is the state of the simulated GPUs: the clients, and the memory and the speed of
+// each. It has no clock and no lock of its own.
 type ledger struct {
 	devices   []*device
 	processes []*process // in order of arrival
@@ -26,8 +26,8 @@ type device struct {
 	servers.GPU
 	uses []*use // in order of arrival
 
-	activity sim.Activity // now
-	power    float64      // watts now
+	activity sim.Activity // at present
+	power    float64      // present power in watts
 	// Integrals over simulated time since the server began.
 	sum    sim.Activity // x seconds
 	energy float64      // joules
@@ -41,28 +41,28 @@ type process struct {
 	task    model.TaskID // 0 if foreign
 	attempt int
 	pid     int
-	program *program // nil if its number is unknown, so it cannot be suspended
+	program *program // nil if its PID is unknown, so that it cannot be suspended
 	uses    []*use
 	pace    float64
 	said    suspend.State // its state according to its hello
 	// told and done are the numbers of the last State that it was sent, and that it
 	// answered.
 	told, done int64
-	// tell sends a State; it must not block.
+	// tell sends a State. It must not block.
 	tell func(wire.Reply)
-	// paced is called with every change of pace; it must not block.
+	// paced is called at every change of speed. It must not block.
 	paced func(pace, speed float64)
 }
 
 // use is a client's share of one device.
 type use struct {
 	process    *process
-	name       string // the UUID that the client knows it by
+	name       string // UUID by which the client refers to it
 	device     *device
 	load       sim.Load
 	held, peak units.Bytes
-	rate       float64 // progress relative to alone on an A100
-	// active is the share of time in which its kernels run now, sum its integral in
+	rate       float64 // progress relative to running alone on an A100
+	// active is the present share of time in which its kernels run, sum its integral in
 	// seconds, sampleSum the integral at the last sample.
 	active, sum, sampleSum float64
 }
@@ -85,7 +85,7 @@ func (d *device) used() units.Bytes {
 	return sum
 }
 
-// advance brings the integrals up to now. It comes before every change.
+// advance updates the integrals up to now. It precedes every change.
 func (l *ledger) advance(now time.Time) {
 	seconds := now.Sub(l.now).Seconds()
 	if seconds <= 0 {
@@ -104,7 +104,7 @@ func (l *ledger) advance(now time.Time) {
 // join adds a client with its declared memory, whether or not there is room.
 func (l *ledger) join(c *process) {
 	l.processes = append(l.processes, c)
-	c.pace = -1 // it gets its pace, even if that is 0
+	c.pace = -1 // it gets its speed, even if that is 0
 	for _, u := range c.uses {
 		u.peak = u.held
 	}
@@ -115,7 +115,7 @@ func (l *ledger) join(c *process) {
 	l.settle()
 }
 
-// attach puts a client's memory and load onto its GPUs.
+// attach adds a client's memory and load to its GPUs.
 func (c *process) attach() {
 	for _, u := range c.uses {
 		u.device.uses = append(u.device.uses, u)
@@ -129,7 +129,7 @@ func (c *process) detach() {
 	}
 }
 
-// leave removes a client and all it holds.
+// leave removes a client with its memory and load.
 func (l *ledger) leave(c *process) {
 	l.processes = slices.DeleteFunc(l.processes, func(o *process) bool { return o == c })
 	c.detach()
@@ -142,7 +142,7 @@ func (l *ledger) leave(c *process) {
 	l.settle()
 }
 
-// alloc takes memory if there is room for all of it.
+// alloc allocates memory if there is room for all of it.
 func (l *ledger) alloc(u *use, n units.Bytes) bool {
 	if n > u.device.Memory-u.device.used() {
 		return false
@@ -152,10 +152,10 @@ func (l *ledger) alloc(u *use, n units.Bytes) bool {
 	return true
 }
 
-// free gives memory back; more than is held frees all.
+// free frees memory, at most all that is held.
 func (u *use) free(n units.Bytes) { u.held -= min(n, u.held) }
 
-// on returns its use of a GPU, by its own name for that.
+// on returns its use of the GPU with its own name for the GPU.
 func (c *process) on(name string) *use {
 	for _, u := range c.uses {
 		if u.name == name {
@@ -165,7 +165,7 @@ func (c *process) on(name string) *use {
 	return nil
 }
 
-// settle recomputes rates, paces, activity and power after a change.
+// settle recomputes rates, speeds, activity and power after a change.
 func (l *ledger) settle() {
 	for _, d := range l.devices {
 		d.settle()
@@ -193,7 +193,7 @@ func (u *use) busy() bool { return u.load.SMACT > 0 && u.process.runs() }
 func (d *device) settle() {
 	var loads []sim.Load
 	for _, u := range d.uses {
-		u.rate, u.active = d.Speed, 0 // loading data and the like: nobody slows it
+		u.rate, u.active = d.Speed, 0 // while it loads data and the like, neighbours do not slow it down
 		if u.busy() {
 			loads = append(loads, u.load)
 		}

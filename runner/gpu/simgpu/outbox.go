@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	writeLimit = 5 * time.Second // a client that does not read for so long is cut off
+	writeLimit = 5 * time.Second // a client that does not read for this long is disconnected
 	queue      = 16              // answers waiting to be written; a full queue stops reading
 )
 
-// outbox writes to one connection and never delays its users: answers are
-// queued, and of the paces and of the states only the latest is sent.
+// outbox writes to one connection and never delays its users: answers are queued, and
+// only the latest speed and the latest state are sent.
 type outbox struct {
 	conn    net.Conn
 	answers chan wire.Reply
@@ -22,15 +22,15 @@ type outbox struct {
 	done    chan struct{} // run has ended
 
 	mu     sync.Mutex
-	latest wire.Reply // pace to be sent; an empty Op means none
-	said   wire.Reply // state to be sent; an empty Op means none
+	latest wire.Reply // pace to send; an empty Op means none
+	said   wire.Reply // state to send; an empty Op means none
 }
 
 func newOutbox(c net.Conn) *outbox {
 	return &outbox{conn: c, answers: make(chan wire.Reply, queue), wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// pace replaces the pace to be sent. It never blocks.
+// pace replaces the pace to send. It never blocks.
 func (o *outbox) pace(pace, speed float64) {
 	o.mu.Lock()
 	o.latest = wire.Reply{Op: wire.Pace, Pace: pace, Speed: speed}
@@ -38,7 +38,7 @@ func (o *outbox) pace(pace, speed float64) {
 	o.rouse()
 }
 
-// state replaces the state to be sent. It never blocks.
+// state replaces the state to send. It never blocks.
 func (o *outbox) state(m wire.Reply) {
 	o.mu.Lock()
 	o.said = m
@@ -53,8 +53,8 @@ func (o *outbox) rouse() {
 	}
 }
 
-// send queues an answer; false when the connection is gone. It blocks while
-// the queue is full: only that client's own next request waits for it.
+// send queues an answer, or returns false if the connection is gone. It blocks while the
+// queue is full: only that client's own next request waits for it.
 func (o *outbox) send(r wire.Reply) bool {
 	select {
 	case o.answers <- r:
@@ -64,14 +64,14 @@ func (o *outbox) send(r wire.Reply) bool {
 	}
 }
 
-// finish lets run write the queue, and waits for its end.
+// finish lets run write the remaining queue, and waits for its end.
 func (o *outbox) finish() {
 	close(o.answers)
 	<-o.done
 }
 
-// run writes until finish or until a write does not succeed; then it closes
-// the connection, which ends its reader.
+// run writes until finish or a failed write. Then it closes the connection, which ends
+// its reader.
 func (o *outbox) run() {
 	defer close(o.done)
 	defer o.conn.Close()
@@ -95,7 +95,7 @@ func (o *outbox) run() {
 			pace, state := o.latest, o.said
 			o.latest, o.said = wire.Reply{}, wire.Reply{}
 			o.mu.Unlock()
-			// The pace first: a client that is greeted waits for it.
+			// The pace first, because a client that was greeted waits for it.
 			if pace.Op != "" && !o.write(pace) || state.Op != "" && !o.write(state) {
 				return
 			}

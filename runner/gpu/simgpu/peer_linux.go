@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// peerPID returns the process at the other end, as this process's PID
-// namespace numbers it; 0 when it cannot be seen from here.
+// peerPID returns the process at the other end, by its PID in this process's PID
+// namespace, or 0 if it is not visible there.
 func peerPID(c *net.UnixConn) int {
 	raw, err := c.SyscallConn()
 	if err != nil {

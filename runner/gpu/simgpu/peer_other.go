@@ -4,5 +4,5 @@ package simgpu
 
 import "net"
 
-// peerPID is known on Linux only.
+// peerPID returns 0: the PID is known only on Linux.
 func peerPID(*net.UnixConn) int { return 0 }

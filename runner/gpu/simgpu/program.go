@@ -5,29 +5,29 @@ import (
 	"carma/runner/suspend"
 )
 
-// program is a process of the host with all its clients, the unit of suspending. It exists
-// as long as it has a client.
+// program is a process on the host with all its clients, the unit of suspension. It
+// exists as long as it has a client.
 type program struct {
 	pid     int
 	clients []*process // in order of arrival
 	state   suspend.State
-	// ours: this server has changed its state, so no hello does.
+	// ours is set if this server has changed its state, so that no hello changes it.
 	ours bool
-	// busy: a call that changes it is in progress.
+	// busy is set while a call changes it.
 	busy bool
 	// open is closed when it runs again, or nil while it runs.
 	open chan struct{}
 }
 
-// runs reports whether a client computes and is answered.
+// runs reports whether a client computes and gets answers.
 func (c *process) runs() bool { return c.program == nil || c.program.state == suspend.Running }
 
 // off reports whether a client has nothing on a GPU.
 func (c *process) off() bool { return c.program != nil && c.program.state == suspend.Checkpointed }
 
 // enter adds a client to its program. After a restart, clients of one program may report
-// different last states, if the daemon died between them: then the one that is furthest off
-// the GPU is right, because the calls continue from there in both directions.
+// different last states, if the daemon died between them. Then the state furthest from
+// the GPU counts, because the calls continue from there in both directions.
 func (l *ledger) enter(c *process) {
 	if c.pid <= 0 {
 		return
@@ -48,7 +48,7 @@ func (l *ledger) enter(c *process) {
 	}
 }
 
-// set changes the state alone.
+// set changes only the state.
 func (p *program) set(state suspend.State) {
 	p.state = state
 	switch {
@@ -60,7 +60,7 @@ func (p *program) set(state suspend.State) {
 	}
 }
 
-// move changes the state, and puts the memory where it is then.
+// move changes the state, and moves the memory accordingly.
 func (p *program) move(state suspend.State) {
 	was := p.state == suspend.Checkpointed
 	p.set(state)
@@ -74,7 +74,7 @@ func (p *program) move(state suspend.State) {
 	}
 }
 
-// told returns the state as clients see it, without the transitions of the copying.
+// told returns the state as sent to clients, without the transitions during copying.
 func told(state suspend.State) int {
 	switch state {
 	case suspend.Locked, suspend.Checkpointing:
@@ -95,7 +95,7 @@ func (p *program) tell() {
 // hear sends the program's state to a client.
 func (c *process) hear() { c.hearOf(told(c.program.state)) }
 
-// hearOf says a state to a client before it is the program's.
+// hearOf sends a state to a client before it becomes the program's.
 func (c *process) hearOf(state int) {
 	c.told++
 	m := wire.Reply{Op: wire.State, ID: c.told, ProcessState: state}

@@ -16,11 +16,11 @@ type request struct {
 	err error
 }
 
-// inbox are the requests of a client. They are read while earlier ones wait, so that
-// the end of a client that is locked is seen, and its answers to the server too.
+// inbox contains the requests of a client. They are read while earlier ones wait, so that
+// the server detects the end of a locked client, and gets the client's answers.
 type inbox struct {
 	requests chan request
-	gone     chan struct{} // closed when it has hung up
+	gone     chan struct{} // closed when the client has disconnected
 }
 
 // waiting is the largest number of a client's unanswered requests.
@@ -51,8 +51,8 @@ func (s *Server) listen(c *process, lines *bufio.Scanner) inbox {
 	return in
 }
 
-// take adds a request. While there are too many it waits, and reads no more; a locked
-// client that keeps asking is disconnected, because its end would not be seen.
+// take adds a request. If there are too many, it waits, and reads no more. It disconnects
+// a locked client that keeps sending, because its end would not be detected.
 func (s *Server) take(c *process, in inbox, r request) bool {
 	const look = time.Second
 	for {
@@ -70,7 +70,7 @@ func (s *Server) take(c *process, in inbox, r request) bool {
 	}
 }
 
-// whenRunning does f to the ledger at the present time, once the client runs.
+// whenRunning applies f to the ledger at the present time, once the client runs.
 func (s *Server) whenRunning(c *process, gone <-chan struct{}, f func(*ledger)) error {
 	for {
 		s.mu.Lock()

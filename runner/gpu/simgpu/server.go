@@ -27,8 +27,8 @@ type Server struct {
 	listener  *net.UnixListener
 	dir, path string // the folder, and the socket in it
 	copy      servers.Copying
-	socket    os.FileInfo   // the socket as it was made
-	admitting chan struct{} // closed when allocations are answered
+	socket    os.FileInfo   // the socket when it was made
+	admitting chan struct{} // closed once allocations are answered
 	stopping  chan struct{} // closed by Close
 
 	mu     sync.Mutex // guards the fields below
@@ -46,11 +46,10 @@ var (
 	_ gpu.Sharer = (*Server)(nil)
 )
 
-// New serves s in folder dir, which must exist; tasks of any user may connect.
-// A socket that a dead daemon left there is replaced; if a living daemon serves
-// it, that is an error. clock is simulated time; it must not go backwards and
-// must not call the server. Simulated time runs at speed 1 until
-// [Server.SetSpeed]. Close ends it.
+// New serves s in folder dir, which must exist; tasks of any user may connect. New
+// replaces a socket left by a dead daemon, and returns an error if a running daemon
+// serves it. clock returns simulated time; it must not go backwards and must not call the
+// server. Simulated time runs at speed 1 until [Server.SetSpeed]. Close ends it.
 func New(s servers.Server, dir string, clock func() time.Time, log zerolog.Logger) (*Server, error) {
 	path := filepath.Join(dir, wire.Socket)
 	if c, err := net.Dial("unix", path); err == nil {
@@ -66,7 +65,7 @@ func New(s servers.Server, dir string, clock func() time.Time, log zerolog.Logge
 	if err != nil {
 		return nil, fmt.Errorf("serve simulated GPUs: %w", err)
 	}
-	listener.SetUnlinkOnClose(false) // by then it may be our successor's
+	listener.SetUnlinkOnClose(false) // by then it may be the successor's
 	if err := os.Chmod(path, 0o666); err != nil {
 		listener.Close()
 		return nil, fmt.Errorf("serve simulated GPUs: %w", err)
@@ -90,11 +89,11 @@ func New(s servers.Server, dir string, clock func() time.Time, log zerolog.Logge
 	return server, nil
 }
 
-// helloTime is longer than any client waits between attempts to connect.
+// helloTime is longer than any client's pause between attempts to connect.
 const helloTime = 2 * time.Second
 
-// admitAllocs opens the server for allocations: at once or, if it succeeds a server with
-// clients, after these have had the time to declare their memory.
+// admitAllocs allows allocations: at once or, if the server succeeds a server with
+// clients, after these have had time to declare their memory.
 func (s *Server) admitAllocs(succeeds bool) {
 	defer s.work.Done()
 	if succeeds {
@@ -107,7 +106,7 @@ func (s *Server) admitAllocs(succeeds bool) {
 	close(s.admitting)
 }
 
-// Name is "sim:" and the server's name.
+// Name returns "sim:" and the server's name.
 func (s *Server) Name() string { return s.name }
 
 // Sharing returns the sharing of the simulated devices: kernels of several tasks run at the
@@ -141,8 +140,8 @@ func (s *Server) Sample(ctx context.Context) ([]gpu.Sample, error) {
 	return out, nil
 }
 
-// SetSpeed sets how many simulated seconds pass in a second of wall clock, and informs the
-// tasks. A speed that is not positive is ignored.
+// SetSpeed sets the number of simulated seconds per second of wall-clock time, and
+// informs the tasks. It ignores a speed that is not positive.
 func (s *Server) SetSpeed(speed float64) {
 	if !(speed > 0) {
 		return
@@ -153,7 +152,7 @@ func (s *Server) SetSpeed(speed float64) {
 	})
 }
 
-// change does f to the ledger, at the present time.
+// change applies f to the ledger, at the present time.
 func (s *Server) change(f func(*ledger)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,9 +160,9 @@ func (s *Server) change(f func(*ledger)) {
 	f(s.ledger)
 }
 
-// Close hangs up on all tasks, which continue at their last pace, and waits until nothing
-// of the server runs. If there were tasks their socket stays, like after a kill of the
-// daemon: it makes the next server wait for them.
+// Close disconnects all tasks, which continue at their last speed, and waits until all
+// goroutines of the server have ended. If there were tasks, their socket stays, like
+// after a kill of the daemon, so that the next server waits for them.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -188,7 +187,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// maxConns limits the connections that unknown processes can keep open.
+// maxConns is the largest number of connections, because unknown processes may keep them
+// open.
 const maxConns = 1024
 
 func (s *Server) accept() {
@@ -198,7 +198,7 @@ func (s *Server) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of file descriptors, for example
+		if err != nil { // for example, out of file descriptors
 			s.log.Warn().Err(err).Msg("accept connection to simulated GPUs")
 			time.Sleep(100 * time.Millisecond)
 			continue

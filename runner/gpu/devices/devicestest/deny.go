@@ -1,5 +1,5 @@
-// Package devicestest revokes devices from control groups, for tests: like an engine or
-// systemd, by the devices controller of version 1 or a BPF program.
+// Package devicestest revokes devices from control groups in tests, like an engine or
+// systemd: with the devices controller of version 1 or a BPF program.
 package devicestest
 
 import (
@@ -28,8 +28,8 @@ func change(t *testing.T, dir, file, device string) {
 	}
 }
 
-// DenySecond attaches a program to the group of version 2 in a folder that denies all
-// devices. The test is skipped if the kernel takes no such program.
+// DenySecond attaches to the group of version 2 in a folder a program that denies all
+// devices. It skips the test if the kernel refuses the program.
 func DenySecond(t *testing.T, dir string) (allow func()) {
 	t.Helper()
 	code := [2]uint64{0xb7, 0x95} // r0 = 0; exit

@@ -1,6 +1,7 @@
-// Package client is a task's side of a simulated GPU server: it takes and frees memory and
-// receives the pace of the task. It outlives the server: without a server the task
-// continues at its last pace, and the client reports the task's memory to the next server.
+// Package client is a task's side of a simulated GPU server: it allocates and frees
+// memory and receives the speed of the task. It outlives the server: without a server the
+// task continues at its last speed, and the client reports the task's memory to the next
+// server.
 package client
 
 import (
@@ -18,21 +19,21 @@ import (
 	"carma/runner/gpu/simgpu/wire"
 )
 
-// ErrNoServer: nobody serves GPUs in that folder.
+// ErrNoServer means that nobody serves GPUs in that folder.
 var ErrNoServer = errors.New("no simulated GPU server")
 
-// RefusedError is a server's reason for turning a task down.
+// RefusedError is a server's reason for refusing a task.
 type RefusedError struct{ Message string }
 
 func (e *RefusedError) Error() string { return "refused by the simulated GPU server: " + e.Message }
 
-// OOMError says that a GPU has no room for an allocation.
+// OOMError means that a GPU has no room for an allocation.
 type OOMError struct {
-	GPU   int         // which of Client.GPUs
+	GPU   int         // index in Client.GPUs
 	Asked units.Bytes // the refused amount
-	Total units.Bytes // of the GPU
-	Free  units.Bytes // on the GPU
-	Held  units.Bytes // by this client there
+	Total units.Bytes // memory of the GPU
+	Free  units.Bytes // free memory of the GPU
+	Held  units.Bytes // memory of this client there
 }
 
 func (e *OOMError) Error() string {
@@ -42,17 +43,16 @@ func (e *OOMError) Error() string {
 // Options describe the task and its needs.
 type Options struct {
 	Dir     string       // folder of the server's socket
-	Task    model.TaskID // 0 for a process that is not one of carma's
+	Task    model.TaskID // 0 for a process that does not belong to carma
 	Attempt int
 	Name    string
 	GPUs    []string // as in NVIDIA_VISIBLE_DEVICES
 	Loads   []wire.Load
-	// Window is the time for which Dial tries; later reconnects have no limit.
+	// Window is the time for which Dial tries to connect; later reconnects have no limit.
 	Window time.Duration
 }
 
-// Client is a connection that reconnects when it is lost. Methods may be called from
-// several goroutines.
+// Client is a connection that reconnects when it is lost. It is safe for concurrent use.
 type Client struct {
 	options Options
 	gpus    []wire.GPU
@@ -61,44 +61,44 @@ type Client struct {
 	done    chan struct{}
 	calls   sync.Mutex // one Alloc at a time
 
-	mu     sync.Mutex // guards the fields below, and writing to conn
+	mu     sync.Mutex // guards the fields below, and writes to conn
 	conn   net.Conn   // nil while there is no server
 	loads  []wire.Load
 	held   []units.Bytes // by GPU
-	pace   Pace          // as the server has said
-	passed Passed        // until since
+	pace   Pace          // last value from the server
+	passed Passed        // up to since
 	since  time.Time
 	state  int               // wire.Running and so on
-	at     map[string]string // where the server has moved it to
+	at     map[string]string // GPUs to which the server has moved it
 	lastID int64
 	call   *call // the Alloc in progress
 }
 
 // Pace is the speed of the task.
 type Pace struct {
-	// Training is seconds of training, as if alone on an A100, per second of
-	// wall clock.
+	// Training is the number of seconds of training, as if alone on an A100, per second of
+	// wall-clock time.
 	Training float64
-	// Speed is simulated seconds per second of wall clock.
+	// Speed is the number of simulated seconds per second of wall-clock time.
 	Speed float64
 }
 
-// Passed is the work of a task since it first connected. Nothing is trained while it is
-// suspended, even if the process was stopped before it saw that.
+// Passed is the work of a task since it first connected. A suspended task does not train,
+// even if its process was stopped before it learned of the suspension.
 type Passed struct {
 	Training float64 // seconds of training, as if alone on an A100
 	Clock    float64 // simulated seconds
 }
 
-// call is an Alloc waiting for its answer.
+// call is an Alloc that waits for its answer.
 type call struct {
 	request wire.Request
 	gpu     int
-	answer  chan error // has room for one
+	answer  chan error // buffer of one
 }
 
-// Dial connects, trying for options.Window: a server may still be starting.
-// It returns an error wrapping ErrNoServer or a *RefusedError. Close ends it.
+// Dial connects. It tries for options.Window, because a server may still be starting. The
+// error wraps ErrNoServer or is a *RefusedError. Close ends the client.
 func Dial(ctx context.Context, options Options) (*Client, error) {
 	c := &Client{
 		options: options, loads: slices.Clone(options.Loads),
@@ -120,15 +120,15 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 	return c, nil
 }
 
-// setPace is called with mu held.
+// setPace stores a new speed. The caller holds mu.
 func (c *Client) setPace(m wire.Reply) {
 	c.pass()
 	c.pace = Pace{m.Pace, m.Speed}
 	c.tell()
 }
 
-// setState applies the server's state of the whole process, and answers when it is done. It
-// is called with mu held.
+// setState applies the server's state of the whole process, and answers afterwards. The
+// caller holds mu.
 func (c *Client) setState(m wire.Reply) {
 	c.pass()
 	c.state, c.at = m.ProcessState, m.At
@@ -136,7 +136,7 @@ func (c *Client) setState(m wire.Reply) {
 	c.tell()
 }
 
-// tell wakes the goroutines that wait for a change of pace.
+// tell wakes the goroutines that wait for a change of speed.
 func (c *Client) tell() {
 	select {
 	case c.changed <- struct{}{}:
@@ -144,8 +144,7 @@ func (c *Client) tell() {
 	}
 }
 
-// pass updates Passed up to now. It is called with mu held, before every change of the
-// pace.
+// pass updates Passed up to now. The caller holds mu, before every change of the speed.
 func (c *Client) pass() {
 	now := time.Now()
 	if !c.since.IsZero() {
@@ -156,7 +155,7 @@ func (c *Client) pass() {
 	c.since = now
 }
 
-// now returns the present pace of the task. It is called with mu held.
+// now returns the present speed of the task. The caller holds mu.
 func (c *Client) now() Pace {
 	p := c.pace
 	if c.state != wire.Running {
@@ -165,8 +164,8 @@ func (c *Client) now() Pace {
 	return p
 }
 
-// answer counts an allocation at once, so that the next hello declares it. It is called
-// with mu held.
+// answer counts an allocation at once, so that the next hello declares it. The caller
+// holds mu.
 func (c *Client) answer(m wire.Reply) {
 	if c.call == nil || c.call.request.ID != m.ID {
 		return
@@ -181,10 +180,11 @@ func (c *Client) answer(m wire.Reply) {
 	c.call = nil
 }
 
-// GPUs returns the devices the task computes on.
+// GPUs returns the devices on which the task computes.
 func (c *Client) GPUs() []wire.GPU { return slices.Clone(c.gpus) }
 
-// Pace returns the last pace received. While the process is suspended it does not train.
+// Pace returns the last speed received, or a speed without training while the process is
+// suspended.
 func (c *Client) Pace() Pace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *Client) Passed() Passed {
 	return c.passed
 }
 
-// Changed gets a value after the pace has changed.
+// Changed receives a value after the speed has changed.
 func (c *Client) Changed() <-chan struct{} { return c.changed }
 
 // Held returns the task's memory on one of its GPUs.
@@ -209,9 +209,9 @@ func (c *Client) Held(gpu int) units.Bytes {
 	return c.held[gpu]
 }
 
-// Alloc takes memory on one of the task's GPUs. It waits for a server if there
-// is none. The error is an *OOMError, or the context's; after the latter the
-// server may have given the memory, and the client is fit for closing only.
+// Alloc allocates memory on one of the task's GPUs. It waits for a server if there is
+// none. The error is an *OOMError, or the context's. In the latter case the server may
+// have allocated the memory, and the client may only be closed.
 func (c *Client) Alloc(ctx context.Context, gpu int, n units.Bytes) error {
 	c.calls.Lock()
 	defer c.calls.Unlock()
@@ -235,7 +235,7 @@ func (c *Client) Alloc(ctx context.Context, gpu int, n units.Bytes) error {
 	}
 }
 
-// Free gives memory back; it does not wait.
+// Free frees memory. It does not wait.
 func (c *Client) Free(gpu int, n units.Bytes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,8 +245,8 @@ func (c *Client) Free(gpu int, n units.Bytes) {
 	c.write(wire.Request{Op: wire.Free, ID: c.lastID, GPU: c.gpus[gpu].UUID, Bytes: n})
 }
 
-// SetLoads says how busy the task keeps its GPUs from now on; no loads: not at
-// all. It does not wait.
+// SetLoads sets the task's load on its GPUs from now on; no loads means idle. It does not
+// wait.
 func (c *Client) SetLoads(loads []wire.Load) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,8 +255,8 @@ func (c *Client) SetLoads(loads []wire.Load) {
 	c.write(wire.Request{Op: wire.Loads, Loads: c.loads})
 }
 
-// write sends a message if there is a server. A lost message is not repeated: the next
-// hello declares the state after it. It is called with mu held.
+// write sends a message if there is a server. A lost message is not repeated, because the
+// next hello declares the state after it. The caller holds mu.
 func (c *Client) write(m wire.Request) {
 	if c.conn == nil {
 		return
@@ -267,7 +267,7 @@ func (c *Client) write(m wire.Request) {
 	}
 }
 
-// Close frees everything and waits until nothing of the client runs.
+// Close frees everything and waits until all goroutines of the client have ended.
 func (c *Client) Close() {
 	c.cancel()
 	<-c.done

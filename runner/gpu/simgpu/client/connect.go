@@ -14,13 +14,13 @@ import (
 	"carma/runner/gpu/simgpu/wire"
 )
 
-// Waits between attempts to connect.
+// Pauses between attempts to connect.
 const (
 	firstWait = 50 * time.Millisecond
 	lastWait  = time.Second
 )
 
-// ioLimit bounds sending a message, and the wait for the answer to hello. Both
+// ioLimit is the longest time to send a message, or to wait for the answer to hello. Both
 // should take microseconds.
 const ioLimit = 10 * time.Second
 
@@ -40,7 +40,7 @@ func (c *Client) dial(ctx context.Context, path string) (*reader, error) {
 	}
 }
 
-// connect says hello and waits for welcome and the first pace. The task continues
+// connect sends hello and waits for welcome and the first speed. The task continues
 // meanwhile, however long the server takes.
 func (c *Client) connect(ctx context.Context, path string) (*reader, error) {
 	var d net.Dialer
@@ -72,7 +72,7 @@ func (c *Client) connect(ctx context.Context, path string) (*reader, error) {
 	return r, nil
 }
 
-// hello returns the first message. It is called with mu held.
+// hello returns the first message. The caller holds mu.
 func (c *Client) hello() wire.Request {
 	o := c.options
 	hello := wire.Request{
@@ -80,7 +80,7 @@ func (c *Client) hello() wire.Request {
 		GPUs: o.GPUs, Loads: slices.Clone(c.loads),
 		ProcessState: c.state, At: c.at,
 	}
-	if c.gpus != nil { // we know them now, and must not get others
+	if c.gpus != nil { // the GPUs are known now and must not change
 		hello.GPUs = nil
 		hello.Holds = map[string]units.Bytes{}
 		for i, g := range c.gpus {
@@ -112,8 +112,8 @@ func greet(r *reader, hello wire.Request) (gpus []wire.GPU, pace wire.Reply, err
 	}
 }
 
-// catchUp sends the changes since hello, and an allocation that was not answered: its
-// memory is not in held. It is called with mu held.
+// catchUp sends the changes since hello, and an unanswered allocation, whose memory is
+// not in held. The caller holds mu.
 func (c *Client) catchUp(said wire.Request) {
 	if !slices.Equal(said.Loads[:len(c.loads)], c.loads) {
 		c.write(wire.Request{Op: wire.Loads, Loads: c.loads})
@@ -145,8 +145,8 @@ func (c *Client) run(ctx context.Context, path string, r *reader) {
 			case <-time.After(wait):
 			}
 			var err error
-			// A server that refuses us now may be one that starts with another
-			// configuration: it is asked again, as if it were gone.
+			// A server that refuses this client now may be starting with another configuration.
+			// The client retries, as if the server were gone.
 			if r, err = c.connect(ctx, path); err == nil {
 				break
 			}

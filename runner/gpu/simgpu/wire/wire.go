@@ -1,7 +1,6 @@
-// Package wire is the protocol between a simulated GPU server (package simgpu)
-// and the tasks that run on it (package client): one JSON object per line, at
-// most MaxLine bytes, over a unix socket. The conversation is described in
-// package simgpu.
+// Package wire is the protocol between a simulated GPU server (package simgpu) and the
+// tasks that run on it (package client): one JSON object per line, at most MaxLine bytes,
+// over a unix socket. Package simgpu describes the conversation.
 package wire
 
 import (
@@ -17,21 +16,21 @@ import (
 const (
 	// Socket is the name of the socket in the server's folder. The folder is mounted into a
 	// container, not the socket: it is a new file after every start of the daemon, and a
-	// mount of the file would keep the old one.
+	// mount of the file would keep the old file.
 	Socket = "gpu.sock"
 	// Version is the only version of the protocol so far.
 	Version = 1
-	// MaxLine bounds a message; a longer one ends the connection.
+	// MaxLine is the largest size of a message; a longer one ends the connection.
 	MaxLine = 64 << 10
 )
 
 // Operations of a client.
 const (
 	Hello = "hello" // first message, once: the client and its memory
-	Alloc = "alloc" // take memory; answered by OK or OOM
-	Free  = "free"  // give memory back; answered by OK
+	Alloc = "alloc" // allocate memory; answered by OK or OOM
+	Free  = "free"  // free memory; answered by OK
 	Loads = "loads" // the load has changed; not answered
-	Done  = "done"  // answer to State: it is so now
+	Done  = "done"  // answer to State after it is applied
 )
 
 // Operations of a server.
@@ -41,18 +40,19 @@ const (
 	State   = "state"   // the process is suspended, or continues; answered by Done
 	OK      = "ok"
 	OOM     = "oom"
-	Error   = "error" // last message before the server hangs up
+	Error   = "error" // last message before the server disconnects
 )
 
 // States of a process, with the numbers of NVIDIA's driver (CUprocessState).
 const (
 	Running      = 0
-	Locked       = 1 // it does not compute, its requests wait; its memory is on the GPU
-	Checkpointed = 2 // and its memory is in host memory
+	Locked       = 1 // it does not compute and its requests wait; its memory is on the GPU
+	Checkpointed = 2 // as Locked, with its memory in host memory
 )
 
 // Load is a task's load on one GPU when alone on it: activity, 0 to 1, and the time of a
-// training step in seconds, or 0 if unknown. Without SMACT the task does not compute now.
+// training step in seconds, or 0 if unknown. If SMACT is 0, the task does not compute
+// now.
 type Load struct {
 	SMACT float64 `json:"smact"`
 	SMOCC float64 `json:"smocc"`
@@ -60,60 +60,62 @@ type Load struct {
 	Step  float64 `json:"step,omitempty"`
 }
 
-// Request is a message of a client. What an operation does not use is left out.
+// Request is a message of a client. Fields that an operation does not use are omitted.
 type Request struct {
 	Op string `json:"op"`
 
-	// Hello: Task is 0 for a process that is not carma's. GPUs are UUIDs, beginnings of
-	// UUIDs, indexes or "all", as in NVIDIA_VISIBLE_DEVICES. Loads has one entry for each
-	// GPU the task computes on: the first ones of GPUs. Holds is memory it has already, by
-	// UUID. ProcessState is the last server's state; At has the UUIDs of the GPUs it was
-	// moved to, by the UUIDs of GPUs, which stay its names for them.
+	// Fields of Hello. Task is 0 for a process that does not belong to carma. GPUs lists
+	// UUIDs, beginnings of UUIDs, indexes or "all", as in NVIDIA_VISIBLE_DEVICES. Loads
+	// contains one entry for each GPU on which the task computes: the first ones of GPUs.
+	// Holds is memory that it already has, by UUID. ProcessState is the last server's state.
+	// At maps the UUIDs of GPUs, which stay its names for them, to the UUIDs of the GPUs to
+	// which it was moved.
 	Version int                    `json:"version,omitempty"`
 	Task    model.TaskID           `json:"task,omitempty"`
 	Attempt int                    `json:"attempt,omitempty"`
 	Name    string                 `json:"name,omitempty"`
 	GPUs    []string               `json:"gpus,omitempty"`
-	Loads   []Load                 `json:"loads,omitempty"` // also Loads
+	Loads   []Load                 `json:"loads,omitempty"` // also in Loads
 	Holds   map[string]units.Bytes `json:"holds,omitempty"`
 
 	ProcessState int               `json:"state,omitempty"`
 	At           map[string]string `json:"at,omitempty"`
 
-	// Alloc and Free: ID is repeated in the answer. Done: it is State's.
+	// Fields of Alloc and Free: ID is repeated in the answer. In Done, it is the ID of the
+	// State.
 	ID    int64       `json:"id,omitempty"`
 	GPU   string      `json:"gpu,omitempty"` // UUID
 	Bytes units.Bytes `json:"bytes,omitempty"`
 }
 
-// Reply is a message of the server. What an operation does not use is left out.
+// Reply is a message of the server. Fields that an operation does not use are omitted.
 type Reply struct {
 	Op string `json:"op"`
 
-	// Welcome: the GPUs that this client computes on.
+	// Fields of Welcome: the GPUs on which this client computes.
 	GPUs []GPU `json:"gpus,omitempty"`
 
-	// Pace: seconds of training, as if alone on an A100, per second of wall
-	// clock; and how much faster than the wall clock simulated time runs.
+	// Fields of Pace: seconds of training, as if alone on an A100, per second of wall-clock
+	// time; and simulated seconds per second of wall-clock time.
 	Pace  float64 `json:"pace,omitempty"`
 	Speed float64 `json:"speed,omitempty"`
 
-	// State.
+	// Field of State.
 	ProcessState int               `json:"state,omitempty"`
 	At           map[string]string `json:"at,omitempty"`
 
-	// OK, OOM and State.
+	// Field of OK, OOM and State.
 	ID int64 `json:"id,omitempty"`
-	// OOM: the GPU's memory, the free part, and this client's memory.
+	// Fields of OOM: the GPU's memory, the free part, and this client's memory.
 	Total units.Bytes `json:"total,omitempty"`
 	Free  units.Bytes `json:"free,omitempty"`
 	Held  units.Bytes `json:"held,omitempty"`
 
-	// Error: for people.
+	// Field of Error: a text for people.
 	Message string `json:"message,omitempty"`
 }
 
-// GPU is a device as a client sees it.
+// GPU is a device as shown to a client.
 type GPU struct {
 	UUID  string      `json:"uuid"`
 	Index int         `json:"index"`
