@@ -10,13 +10,13 @@ import (
 	"carma/runner/api"
 )
 
-// Share is the part of the machine that the helpers of a suite have.
+// Share is the part of the machine allocated to the helpers of a suite.
 type Share struct {
 	HostMem int64   // bytes
 	CPUs    float64 // processors
 }
 
-// How says how [Machine.Book] allocates a share.
+// How is the way in which [Machine.Book] allocates a share.
 type How int
 
 const (
@@ -28,7 +28,7 @@ const (
 	Must
 )
 
-// FullError says that a share does not fit now. Text gives the reason, for people.
+// FullError means that a share does not fit now. Text is the reason, for people.
 type FullError struct{ Text string }
 
 func (e *FullError) Error() string { return e.Text }
@@ -40,8 +40,8 @@ type Machine interface {
 	// Book replaces the allocation of a suite's helpers; the zero Share releases it. The
 	// change is durable when Book returns. With Ask the error may be a [FullError].
 	Book(ctx context.Context, suite string, s Share, how How) error
-	// Follow begins to read a container's memory use, by its names in control groups.
-	// Forget ends this for all containers of a suite.
+	// Follow starts reading a container's memory use, by its names in control groups. Forget
+	// ends this for all containers of a suite.
 	Follow(suite, container, id string)
 	Forget(suite string)
 }
@@ -56,7 +56,7 @@ func (m *Manager) shareOf(s *api.Suite) (all Share) {
 	return all
 }
 
-// fullPause is the time between two checks whether there is room on the machine.
+// fullPause is the time between two checks for room on the machine.
 const fullPause = time.Second
 
 // book allocates a suite's share of the machine, and waits until there is room. Helpers

@@ -122,7 +122,7 @@ func (c *checker) helper(h *api.Helper) error {
 	return c.waits(h.Name, h.Waits)
 }
 
-// onlyContainer refuses fields that are about GPUs and queues.
+// onlyContainer refuses fields for GPUs and queues.
 func onlyContainer(s *api.Submit) error {
 	only := api.Submit{
 		Image: s.Image, Command: s.Command, Entrypoint: s.Entrypoint, Env: s.Env, Mounts: s.Mounts, User: s.User, Labels: s.Labels,
@@ -141,7 +141,7 @@ func onlyContainer(s *api.Submit) error {
 	return nil
 }
 
-// joined checks a container's part of the suite, and whether something covers paths in it.
+// joined checks a container's part of the suite, and that nothing covers paths in it.
 func (c *checker) joined(j *api.Joined, covered Covered) error {
 	for _, n := range j.Networks {
 		if !c.networks[n.Network] {

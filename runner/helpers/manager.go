@@ -44,22 +44,22 @@ type Store interface {
 	Drop(key string) error
 }
 
-// Deps are the dependencies of a [Manager].
+// Deps contains the dependencies of a [Manager].
 type Deps struct {
 	// Instance labels resources, so that several daemons can share an engine.
 	Instance string
 	Driver   containers.Driver
-	// Host is the same driver, or nil if it cannot run helpers. Why then says why.
+	// Host is the same driver, or nil if it cannot run helpers. Why is then the reason.
 	Host  containers.Hoster
 	Why   error
 	Store Store
-	// Images fetches the helpers' images, and says who may use which.
+	// Images fetches the helpers' images, and decides who may use them.
 	Images *pull.Puller
 	// Root is the engine's folder; see [containers.Engine].
 	Root    func() string
 	Limits  func() Limits
 	Machine Machine
-	// Booked are the suites with an allocation when the daemon began.
+	// Booked lists the suites with an allocation when the daemon began.
 	Booked []string
 	// Bound sets the limits of a helper's container.
 	Bound func(*containers.Spec, *api.Submit)
@@ -78,7 +78,7 @@ type Deps struct {
 	// read passes the output after an instant to sink. If Keep is nil, the output is
 	// dropped.
 	Keep func(o Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error
-	// Newest is the highest number that a task has.
+	// Newest returns the highest number of a task.
 	Newest func() (int64, error)
 	// Ended reports whether the owner has submitted a group of this name after the
 	// task of that number, and all of its tasks have ended.
@@ -88,7 +88,7 @@ type Deps struct {
 	Log    zerolog.Logger
 }
 
-// Manager manages the suites of all users. Safe for concurrent use.
+// Manager manages the suites of all users. It is safe for concurrent use.
 type Manager struct {
 	Deps
 	work context.Context // ends when the daemon stops; containers keep running
@@ -145,7 +145,7 @@ type kept struct {
 // Form returns an empty value of the stored form of a suite.
 func Form() any { return kept{} }
 
-// IsSuite reports whether a key of the store has a suite.
+// IsSuite reports whether a key of the store contains a suite.
 func IsSuite(key string) bool { return strings.HasPrefix(key, storeKey("")) }
 
 // down is an order to take a suite down. With Grace 0 the helpers' settings apply.
@@ -208,7 +208,7 @@ func (m *Manager) forget(k key) error {
 	return m.Store.Put(indexKey, b)
 }
 
-// lookEvery is the time between two checks whether the tasks of a suite have ended.
+// lookEvery is the time between two checks for the end of a suite's tasks.
 const lookEvery = time.Second
 
 // Run continues the stored suites and takes suites down when their tasks have ended, until

@@ -11,9 +11,9 @@ import (
 
 func capability(name string) string { return strings.TrimPrefix(strings.ToUpper(name), "CAP_") }
 
-// capabilities returns the capabilities of a helper. Of the engine's default these are left
-// out: NET_RAW (it can pretend to be another container), MKNOD, AUDIT_WRITE, SETPCAP and
-// SETFCAP.
+// capabilities returns the capabilities of a helper. It omits these of the engine's
+// default capabilities: NET_RAW (it can pretend to be another container), MKNOD,
+// AUDIT_WRITE, SETPCAP and SETFCAP.
 func capabilities(h *api.Helper) []string {
 	have := slices.Clone(api.HelperCapabilities)
 	drop := func(name string) {

@@ -27,7 +27,7 @@ const (
 	LabelMade = "carma.helper-made"
 )
 
-// labels returns the labels of everything that belongs to a suite alone.
+// labels returns the labels of everything that belongs to only one suite.
 func (m *Manager) labels(k *kept) map[string]string {
 	return map[string]string{LabelInstance: m.Instance, LabelOwner: strconv.Itoa(k.Owner.UID), LabelSuite: k.Name}
 }
@@ -57,7 +57,7 @@ func (m *Manager) network(k *kept, name string) string {
 
 func (m *Manager) volume(k *kept, name string) string {
 	if name == "" {
-		return "" // a volume without a name belongs to the container alone
+		return "" // a volume without a name belongs to only one container
 	}
 	i := slices.IndexFunc(k.Suite.Volumes, func(v api.SuiteVolume) bool { return v.Name == name })
 	full, _ := m.thing(k, name, i >= 0 && k.Suite.Volumes[i].Shared)
@@ -144,7 +144,7 @@ func made(h *api.Helper) string {
 
 // Join returns a task's part of its suite, and the files for its container. Both are nil
 // if the owner has no running suite of this name, or if the suite has nothing for this
-// part. A suite that has only files leaves the task's network alone.
+// part. A suite that has only files does not change the task's network.
 func (m *Manager) Join(o Owner, group, part, user string) (*containers.Hosted, []api.SuiteFile) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

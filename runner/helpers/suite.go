@@ -35,7 +35,7 @@ const (
 // suite is a suite with its running work. The manager's mu guards it.
 type suite struct {
 	kept
-	by            pull.Credentials // for the images that the next work fetches
+	by            pull.Credentials // credentials for the images that the next work fetches
 	phase, reason string
 	cancel        func()        // cancels the running work
 	done          chan struct{} // closed when the running work has ended, or nil if none was begun

@@ -10,10 +10,10 @@ import (
 	"carma/runner/api"
 )
 
-// conditions are the states of helpers that can be waited for, for people.
+// conditions describes the states of helpers that can be awaited, for people.
 var conditions = map[string]string{"started": "has started", "healthy": "is healthy", "ok": "has ended well"}
 
-// waitFor waits until all of a list is so.
+// waitFor waits until all conditions of a list hold.
 func (a *ascent) waitFor(ctx context.Context, who string, list []api.HelperWait) error {
 	for _, w := range list {
 		select {
@@ -54,7 +54,7 @@ func (a *ascent) until(ctx context.Context, name string, w api.HelperWait) error
 	}
 }
 
-// holds reports whether a condition is met; the error says why it never will be.
+// holds reports whether a condition is met. The error is the reason why it never will be.
 func holds(l *containers.Look, w api.HelperWait) (bool, error) {
 	ended := l.State == containers.StateExited
 	switch {
