@@ -1,17 +1,16 @@
-// Package journal keeps the daemon's history on disk: events before they are
-// applied, the decisions they led to, snapshots of the state, and a record of
-// every task for listings.
+// Package journal keeps the daemon's history on disk: events before they are applied, the
+// decisions they led to, snapshots of the state, and a record of every task for listings.
 //
 // State is the newest snapshot plus the events after it with their decisions. An event is
-// stored before it is applied, its decisions before they are carried out; [Reader.Decided]
-// returns the last event with stored decisions. The package stores bodies as they are and
-// does not know their content.
+// stored before it is applied, its decisions before they are carried out;
+// [Reader.Decided] returns the last event with stored decisions. The package stores
+// bodies as they are and does not know their content.
 //
-// It is one SQLite database in WAL mode, synced at every commit. Each row has a checksum
-// of its own, because SQLite pages have none. The checksum of an event covers the
-// previous event. SQLite drops a damaged end of its log silently. So the last commit is
-// also recorded in a small file beside the database, the witness, and a journal without
-// that commit is refused.
+// It is one SQLite database in WAL mode, synced at every commit. Each row has its own
+// checksum, because SQLite pages have none. The checksum of an event covers the previous
+// event. SQLite drops a damaged end of its log silently. So the last commit is also
+// recorded in a small file beside the database, the witness, and a journal without that
+// commit is refused.
 package journal
 
 import (

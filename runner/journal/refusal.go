@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Refusal says why a journal is not opened. The journal is not, or may not be, the last
-// one written there. Nothing has been changed.
+// Refusal is the error of a journal that is not opened, because it is not, or may not be,
+// the last one written there. Nothing has been changed.
 type Refusal struct {
 	Err   error    // wrapped: ErrDamaged, or another cause
 	What  string   // the problem in one line

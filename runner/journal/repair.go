@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// RepairOptions say what Repair may do.
+// RepairOptions are the options of Repair.
 type RepairOptions struct {
 	// Do makes Repair change the journal. Without it, Repair only reports the changes
 	// that it would make.
 	Do bool
-	// AcceptLoss lets the next start adopt containers that the journal does not know.
+	// AcceptLoss lets the next start adopt containers that are not in the journal.
 	AcceptLoss bool
 	// Version is the version of this program.
 	Version string
 }
 
-// AcceptLossKey is the key in meta that lets a start adopt containers that the journal does
-// not know.
+// AcceptLossKey is the key in meta that lets a start adopt containers that are not in the
+// journal.
 const AcceptLossKey = "accept-loss"
 
 // Repair replaces the journal in dir by a new one with its sound part, up to the last

@@ -10,7 +10,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// schemaVersion is the newest schema this code knows, kept in the database as
+// schemaVersion is the newest schema that this code supports, stored in the database as
 // user_version. A change adds a step to migrations and never edits one. Each step changes
 // the description of a table, which distinguishes a damaged version number from a newer
 // schema.

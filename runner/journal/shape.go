@@ -76,7 +76,7 @@ func schema(q querier) (v int, err error) {
 	case differ == 0:
 		return v, fmt.Errorf("%w: it says that it is of schema %d, and its tables are those of schema %d", ErrDamaged, v, is)
 	case err != nil:
-		return v, err // this program does not know the tables of a newer schema
+		return v, err // the tables of a newer schema are unknown to this program
 	}
 	_, differ = nearest(known[v:v+1], found)
 	return v, fmt.Errorf("%w: %d descriptions of its tables and indexes are not those of schema %d", ErrDamaged, differ, v)

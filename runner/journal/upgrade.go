@@ -14,7 +14,7 @@ type Upgrade struct {
 	// Backup is the file with the journal before the upgrade. An earlier carma can
 	// restore it.
 	Backup string
-	// Failed says why there is no backup, or is nil.
+	// Failed is the reason why there is no backup, or nil.
 	Failed error
 }
 
