@@ -1,5 +1,5 @@
-// Package jsonform compares JSON with the Go types that read it. It finds fields and values
-// that the types do not know, which encoding/json skips silently.
+// Package jsonform compares JSON with the Go types that read it. It finds fields and
+// values that are unknown to the types, which encoding/json ignores silently.
 package jsonform
 
 import (
@@ -34,7 +34,7 @@ type form struct {
 	words  map[string]bool  // allowed texts, or nil for any
 }
 
-// Unknown is a field or a value that the type of some JSON does not know.
+// Unknown is a field or a value that is unknown to the type of some JSON.
 type Unknown struct {
 	Path  string // of the field
 	Value string // the value, or "" if the field is unknown
@@ -47,7 +47,7 @@ func (u *Unknown) Error() string {
 	return "field " + u.Path
 }
 
-// Check returns an [Unknown] if JSON has a field or a value that its type does not know.
+// Check returns an [Unknown] if JSON has a field or a value that is unknown to its type.
 // Check ignores other errors of the JSON.
 func (t *Types) Check(of reflect.Type, body []byte) error {
 	if len(body) == 0 {
