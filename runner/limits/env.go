@@ -10,13 +10,13 @@ import (
 const (
 	jaxPreallocate = "XLA_PYTHON_CLIENT_PREALLOCATE"
 	jaxFraction    = "XLA_CLIENT_MEM_FRACTION"
-	// jaxFractionOld is the name that every JAX knows. A JAX that knows both
-	// refuses both at once and falls back to the CPU.
+	// jaxFractionOld is the name that every version of JAX reads. A version that reads both
+	// names refuses to have both set, and falls back to the CPU.
 	jaxFractionOld = "XLA_PYTHON_CLIENT_MEM_FRACTION"
 	tfGrowth       = "TF_FORCE_GPU_ALLOW_GROWTH"
 	torchConf      = "PYTORCH_ALLOC_CONF"
-	// torchConfOld is all that PyTorch before 2.9 reads; a later one reads it
-	// where torchConf is not set.
+	// torchConfOld is the only name that PyTorch before 2.9 reads. Later versions read it if
+	// torchConf is not set.
 	torchConfOld  = "PYTORCH_CUDA_ALLOC_CONF"
 	torchFraction = "per_process_memory_fraction"
 )
@@ -35,9 +35,8 @@ func Heeded(env []string) (out []string) {
 	return out
 }
 
-// Growth returns variables that make frameworks take GPU memory when they need
-// it, not all of it at their start. Variables that the environment has are left
-// out.
+// Growth returns variables that make frameworks allocate GPU memory when they need it,
+// not all of it at their start. Variables that the environment has are left out.
 func Growth(have []string) (add []string) {
 	for _, kv := range []string{jaxPreallocate + "=false", tfGrowth + "=true"} {
 		key, _, _ := strings.Cut(kv, "=")
@@ -48,14 +47,13 @@ func Growth(have []string) (add []string) {
 	return add
 }
 
-// Fractions returns variables that make the allocators of JAX and PyTorch stop
-// at a fraction of a GPU, 0 to 1, unless the environment they have sets another
-// limit. A fraction of 0 or less, or of 1 or more, sets nothing.
+// Fractions returns variables that make the allocators of JAX and PyTorch stop at a
+// fraction of a GPU, 0 to 1, unless the environment already sets another limit. A
+// fraction of 0 or less, or of 1 or more, sets nothing.
 //
-// PyTorch's setting is added to the value that its variable has. It goes into
-// the newer variable only: a PyTorch that reads the older one alone does not
-// know the setting and ends with "Unrecognized CachingAllocator option". Some
-// that read the newer one do not know it either.
+// PyTorch's setting is added to the value that its variable has. It is set in the newer
+// variable only, because versions of PyTorch that read only the older one end with
+// "Unrecognized CachingAllocator option". So do some versions that read the newer one.
 func Fractions(have []string, fraction float64) (add []string) {
 	if !(fraction > 0 && fraction < 1) {
 		return nil
@@ -86,7 +84,7 @@ func Fraction(grant, context, capacity int64) float64 {
 	return min(1, float64((grant-context)*1000/capacity)/1000)
 }
 
-// last looks a variable up; the last one of its name counts.
+// last returns the last value of a variable in an environment.
 func last(env []string, key string) (value string, ok bool) {
 	for _, kv := range slices.Backward(env) {
 		if v, found := strings.CutPrefix(kv, key+"="); found {

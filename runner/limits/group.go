@@ -12,10 +12,10 @@ import (
 // cgroupRoot is the mount point of control groups of version 2.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// GroupOf returns the control group of a process, as a path for the tool. The limit must be
-// set on this group: with one on a group above, the container still sees the whole card.
-// The root group, and a group outside this process's view, are refused. root has /proc:
-// "/".
+// GroupOf returns the control group of a process, as a path for the tool. The limit must
+// be set on this group: a limit on a group above leaves the whole card visible to the
+// container. The root group, and a group outside this process's view, are refused. root
+// is the folder with /proc, usually "/".
 func GroupOf(root string, pid int) (string, error) {
 	b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {

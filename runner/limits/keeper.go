@@ -27,17 +27,17 @@ type Keeper struct {
 	Root string
 }
 
-// note remembers a container's limits.
+// note is a record of a container's limits.
 type note struct {
 	ID     string           `json:"id"`
 	Group  string           `json:"group"`
 	Limits map[string]Limit `json:"limits"` // by GPU
-	// Boot is the kernel's boot ID: after another boot nothing is guaranteed.
+	// Boot is the kernel's boot ID. After another boot nothing is guaranteed.
 	Boot string `json:"boot"`
 }
 
-// Limit limits the parked container id with process pid, on the GPUs that l names by UUID.
-// It may be repeated. After an error some of the limits may be set.
+// Limit limits the parked container id with process pid, on the GPUs that are the keys of
+// l, by UUID. It may be repeated. After an error some of the limits may be set.
 func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Limit) error {
 	group, err := GroupOf(k.root(), pid)
 	if err != nil {
@@ -54,7 +54,7 @@ func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Lim
 	return nil
 }
 
-// Noted returns the limits that a container was given, by GPU, or nil if none are noted.
+// Noted returns the recorded limits of a container, by GPU, or nil if there are none.
 func (k *Keeper) Noted(id string) map[string]Limit {
 	n, err := k.read(id)
 	if err != nil {
@@ -63,7 +63,7 @@ func (k *Keeper) Noted(id string) map[string]Limit {
 	return n.Limits
 }
 
-// Read reads a container's limit on a GPU back from the tool.
+// Read returns a container's limit on a GPU as the tool reports it.
 func (k *Keeper) Read(ctx context.Context, id, gpu string) (Limit, error) {
 	n, err := k.read(id)
 	if err != nil {
@@ -72,9 +72,9 @@ func (k *Keeper) Read(ctx context.Context, id, gpu string) (Limit, error) {
 	return k.Tool.Get(ctx, n.Group, gpu)
 }
 
-// Clear clears a container's limits, while its control group is there, and forgets them. A
-// container without limits is no error. An error lists limits that may stay guaranteed; the
-// container is forgotten all the same, unless ctx ended.
+// Clear clears a container's limits, if its control group still exists, and removes the
+// note. A container without limits is no error. An error lists limits that may stay
+// guaranteed. The note is removed even then, unless ctx ended.
 func (k *Keeper) Clear(ctx context.Context, id string) error {
 	n, err := k.read(id)
 	if errors.Is(err, os.ErrNotExist) {
@@ -117,9 +117,9 @@ func (k *Keeper) leaked(n note) error {
 	return fmt.Errorf("control group %s is gone with %s guaranteed in the groups above it; until they go or the machine restarts, that stays", n.Group, strings.Join(left, ", "))
 }
 
-// Sweep forgets containers if their control groups are gone, and returns what may still be
-// guaranteed to them. Call it at the start. Limits of existing groups are cleared when
-// their containers are removed.
+// Sweep removes the notes of containers whose control groups are gone, and returns an
+// error for each soft limit that may still be guaranteed. Call it at the start. Limits of
+// existing groups are cleared when their containers are removed.
 func (k *Keeper) Sweep() (leaked []error) {
 	files, err := filepath.Glob(filepath.Join(k.Dir, "*.json"))
 	if err != nil {
@@ -159,7 +159,7 @@ func (k *Keeper) boot() string {
 
 func (k *Keeper) file(id string) string { return filepath.Join(k.Dir, id+".json") }
 
-// write makes the note durable. The limit is set after it.
+// write makes the note durable. The limit is set afterwards.
 func (k *Keeper) write(n note) error {
 	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
 		return err

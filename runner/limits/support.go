@@ -13,14 +13,14 @@ import (
 // firstDriver is the first version of the driver with limits.
 const firstDriver = 615
 
-// Support says whether this machine's driver can limit control groups.
+// Support describes whether this machine's driver can limit control groups.
 type Support struct {
-	// Why says what is missing, and Mend how to fix it. Each is a sentence, or empty if
-	// limits can be set.
+	// Why describes the missing part, and Mend the way to fix it. Each is a sentence, or
+	// empty if limits can be set.
 	Why, Mend string
-	// Driver is its version, or empty if unknown.
+	// Driver is the driver's version, or empty if unknown.
 	Driver string
-	// Kernel: the kernel's dmem controller (Linux 6.14 and later) keeps the
+	// Kernel is set if the kernel's dmem controller (Linux 6.14 and later) enforces the
 	// limits, not the driver itself.
 	Kernel bool
 }
@@ -28,8 +28,8 @@ type Support struct {
 // OK reports whether limits can be set.
 func (s Support) OK() bool { return s.Why == "" }
 
-// Detect finds out whether a process of user uid can set limits here. root is
-// where /sys is found: "/".
+// Detect determines whether a process of user uid can set limits on this machine. root is
+// the folder with /sys, usually "/".
 func Detect(ctx context.Context, t Tool, root string, uid int) Support {
 	var s Support
 	if _, err := exec.LookPath(t.path()); err != nil {

@@ -19,23 +19,23 @@ const Binary = "nvidia-smi"
 // mib is the unit of the tool.
 const mib = 1 << 20
 
-// answerLimit bounds one call of the tool: with persistence mode off the driver
+// answerLimit bounds one call of the tool. With persistence mode off the driver
 // initializes the GPU first.
 const answerLimit = 20 * time.Second
 
 // Limit is the limit of a control group on one GPU, in bytes.
 type Limit struct {
-	// Soft is guaranteed to the group. If a client below its own soft limit
-	// needs memory, MPS may end one above its.
+	// Soft is guaranteed to the group. If a client below its own soft limit needs memory,
+	// MPS may end a client above its soft limit.
 	Soft int64
-	// Hard is the use at which allocations fail. With 0 they fail only when the card is
-	// full.
+	// Hard is the memory use at which allocations fail. With 0 they fail only when the card
+	// is full.
 	Hard int64
 }
 
-// Tool is `nvidia-smi memory-limits`, of driver 615 and later. Its command line
-// is in this type and nowhere else; it is as in NVIDIA's guide to MPS, "MPS v3
-// Memory Partitioning". The zero value is the tool in PATH.
+// Tool is `nvidia-smi memory-limits`, of driver 615 and later. Only this type contains
+// its command line, which follows NVIDIA's guide to MPS, "MPS v3 Memory Partitioning".
+// The zero value is the tool in PATH.
 type Tool struct {
 	Path string // of the program; empty means [Binary] in PATH
 }
@@ -51,14 +51,14 @@ func (t Tool) set(group, gpu string, l Limit) []string {
 		"--soft-limit", strconv.FormatInt(l.Soft/mib, 10), "--hard-limit", hard, "-i", gpu}
 }
 
-// Set limits a control group, a folder below /sys/fs/cgroup, on one GPU, by
-// UUID. Only root may. A later limit replaces an earlier one.
+// Set limits a control group, a folder below /sys/fs/cgroup, on one GPU, by UUID. It
+// needs root. A later limit replaces an earlier one.
 func (t Tool) Set(ctx context.Context, group, gpu string, l Limit) error {
 	_, err := t.run(ctx, t.set(group, gpu, l)...)
 	return err
 }
 
-// Get reads a control group's limit on one GPU back.
+// Get returns a control group's limit on one GPU, as the tool reports it.
 func (t Tool) Get(ctx context.Context, group, gpu string) (Limit, error) {
 	out, err := t.run(ctx, "memory-limits", "--get", "--namespace", group, "-i", gpu)
 	if err != nil {
@@ -69,7 +69,7 @@ func (t Tool) Get(ctx context.Context, group, gpu string) (Limit, error) {
 
 var limitLine = lazyregexp.New(`(?mi)^\s*(soft|hard) limit\s*:\s*(?:(\d+)\s*MiB|(\w+))\s*$`)
 
-// parseLimit reads lines as "soft limit: 4096 MiB" and "hard limit: max".
+// parseLimit reads lines such as "soft limit: 4096 MiB" and "hard limit: max".
 func parseLimit(out string) (l Limit, err error) {
 	found := map[string]bool{}
 	for _, m := range limitLine().FindAllStringSubmatch(out, -1) {

@@ -1,6 +1,6 @@
-// Package standin makes a program that plays nvidia-smi for tests: its memory
-// limits, as NVIDIA's guide describes them, and its version. It is a shell
-// script that keeps its state in a folder.
+// Package standin makes a program that simulates nvidia-smi for tests: its memory limits,
+// as NVIDIA's guide describes them, and its version. The program is a shell script that
+// stores its state in a folder.
 package standin
 
 import (
@@ -14,22 +14,23 @@ import (
 //go:embed nvidia-smi.sh
 var script string
 
-// SMI is one such program.
+// SMI is a simulated nvidia-smi.
 type SMI struct {
 	// Path is the program.
 	Path string
 	dir  string
 }
 
-// New makes one in dir, of driver version, for a machine whose /sys is below
-// root.
+// New makes a simulated nvidia-smi in dir, of the given driver version, for a machine
+// whose /sys is below root.
 func New(dir, root, version string) (*SMI, error) {
 	s := &SMI{Path: filepath.Join(dir, "nvidia-smi"), dir: dir}
 	text := strings.NewReplacer("@DIR@", dir, "@ROOT@", root, "@VERSION@", version).Replace(script)
 	return s, os.WriteFile(s.Path, []byte(text), 0o755)
 }
 
-// Note writes a line among the calls, to show their order relative to something else.
+// Note writes a line into the list of calls, to show their order relative to other
+// events.
 func (s *SMI) Note(line string) error {
 	f, err := os.OpenFile(filepath.Join(s.dir, "calls"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *SMI) Note(line string) error {
 	return f.Close()
 }
 
-// Calls are the calls that set limits, and the notes, in their order.
+// Calls returns the calls that set limits, and the notes, in order.
 func (s *SMI) Calls() (out []string, err error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, "calls"))
 	if os.IsNotExist(err) {
@@ -66,7 +67,7 @@ func (s *SMI) Guaranteed(gpu string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
-// Break makes the program refuse to set limits from now on, or (false) not.
+// Break sets whether the program refuses to set limits from now on.
 func (s *SMI) Break(broken bool) error {
 	file := filepath.Join(s.dir, "broken")
 	if broken {
