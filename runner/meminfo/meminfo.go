@@ -1,4 +1,4 @@
-// Package meminfo reads how much memory the machine has.
+// Package meminfo reads the amount of memory of the machine.
 package meminfo
 
 import (
@@ -10,8 +10,8 @@ import (
 	"carma/internal/units"
 )
 
-// Read returns the memory of the machine that can be had without swapping, and all of it,
-// or 0 if unknown. root is the folder with /proc; empty means /.
+// Read returns the machine's memory that is available without swapping, and its total
+// memory, or 0 if unknown. root is the folder with /proc; empty means /.
 func Read(root string) (free, total units.Bytes) {
 	b, _ := os.ReadFile(filepath.Join("/", root, "proc/meminfo"))
 	for line := range strings.Lines(string(b)) {
