@@ -13,7 +13,7 @@ import (
 // maxTasks bounds the tasks on a page.
 const maxTasks = 1000
 
-// figure is a metric of the state. gpu and task say which labels come first.
+// figure is a metric of the state. gpu and task select the first labels.
 type figure struct {
 	*prometheus.Desc
 	kind prometheus.ValueType
@@ -22,8 +22,8 @@ type figure struct {
 var (
 	gpuLabels  = []string{"gpu", "UUID", "device", "modelName", "Hostname"}
 	taskLabels = []string{"task", "name", "user"}
-	descs      []*prometheus.Desc // of pages without names
-	named      []*prometheus.Desc // of pages with names, beside these
+	descs      []*prometheus.Desc // for pages without names
+	named      []*prometheus.Desc // in addition for pages with names
 )
 
 func gauge(name, help string, labels ...string) figure {
@@ -127,7 +127,7 @@ var (
 	daemonTime  = gauge("carma_time_seconds", "The daemon's time since 1970; on a simulated server not the clock's.")
 )
 
-// collector turns a state into figures.
+// collector converts a state to figures.
 type collector struct {
 	pages *Pages
 	names Names
@@ -178,7 +178,7 @@ type output struct {
 }
 
 func (o *output) put(f figure, v float64, labels ...string) {
-	for i, l := range labels { // the client panics at others
+	for i, l := range labels { // the client panics at invalid labels
 		if !utf8.ValidString(l) {
 			labels = slices.Clone(labels)
 			labels[i] = strings.ToValidUTF8(l, "?")

@@ -1,10 +1,11 @@
-// Package metrics is the daemon's page for Prometheus: its names, its counters
-// and how a state becomes figures.
+// Package metrics provides the daemon's page for Prometheus: its names, its counters and
+// the conversion of a state to figures.
 //
-// It knows nothing of the daemon: the runner hands it a [State] for each scrape and reports
-// events to a [Tally]. Names follow Prometheus: base units, _total for counters, _info for
-// labels that never change. The labels of GPUs (gpu, UUID, device, modelName, Hostname) are
-// the labels of dcgm-exporter, so that both can be joined in a query.
+// The package does not depend on the daemon: the runner passes a [State] for each scrape
+// and reports events to a [Tally]. Names follow Prometheus: base units, _total for
+// counters, _info for labels that never change. The labels of GPUs (gpu, UUID, device,
+// modelName, Hostname) are the labels of dcgm-exporter, so that both can be joined in a
+// query.
 package metrics
 
 import (
@@ -18,10 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrapeLimit bounds how long a scrape waits for the daemon's loop.
+// scrapeLimit is the longest time that a scrape waits for the daemon's loop.
 const scrapeLimit = 5 * time.Second
 
-// Names say whether figures of single tasks and users are on a page.
+// Names is set if a page contains figures of single tasks and users.
 type Names bool
 
 // The two kinds of page.
@@ -30,7 +31,7 @@ const (
 	WithoutNames Names = false
 )
 
-// Source gives the state for one scrape.
+// Source returns the state for one scrape.
 type Source func(context.Context) (State, error)
 
 // Pages makes pages that share their counters.

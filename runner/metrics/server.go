@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// priorities are on each page, with 0 tasks if need be: alerts see a queue fill up.
+// priorities are on each page, even with 0 tasks, so that alerts can detect that a queue
+// fills up.
 var priorities = []string{"low", "normal", "high"}
 
 func (o *output) queue(all []Queue) {
@@ -57,7 +58,7 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// seconds is a time as Prometheus writes it: seconds since 1970.
+// seconds returns a time in seconds since 1970, as Prometheus expects.
 func seconds(t time.Time) float64 {
 	return math.Round(float64(t.UnixNano())/1e6) / 1e3
 }

@@ -4,16 +4,16 @@ import "time"
 
 // State is the data of one page. Memory is in bytes, energy in joules.
 type State struct {
-	Now      time.Time // of the daemon: on a simulated server not the clock's
+	Now      time.Time // the daemon's time; on a simulated server it differs from the clock
 	GPUs     []GPU
 	Tasks    []Task // tasks with GPUs
 	Queue    []Queue
 	Held     int // unfinished tasks in no queue: held, or waiting for others
 	Away     int // suspended tasks
 	Users    []User
-	IdleJ    float64 // energy of GPUs without tasks
+	IdleJ    float64 // energy of GPUs without tasks, in joules
 	EngineUp bool
-	Ready    bool // tasks that are submitted now can be kept and started
+	Ready    bool // tasks that are submitted now can be stored and started
 	Paused   bool
 	Draining bool
 	Troubles map[string]int // problems that keep tasks from starting, by scope
@@ -27,7 +27,7 @@ type GPU struct {
 	Total, Reserved, Used, Foreign int64
 	Headroom                       int64
 	SMACT, SMOCC, DRAMA            float64
-	Known, Coarse                  bool // the activity is known; it is an upper bound
+	Known, Coarse                  bool // Known: the activity is known; Coarse: it is an upper bound
 	PowerW, EnergyJ, TemperatureC  float64
 	ECCErrors                      uint64
 	Fault, Drained, HeldFor        bool
@@ -41,8 +41,8 @@ type Task struct {
 	Phase      string
 	Estimate   int64 // on each GPU, or 0 if it gets whole GPUs
 	Attempts   int
-	Progress   float64 // 0 to 1; negative: not known
-	Slowdown   float64 // its time relative to its time alone, or 0 without neighbours
+	Progress   float64 // 0 to 1, or negative if unknown
+	Slowdown   float64 // duration relative to the task alone on the GPU, or 0 without neighbours
 	Started    time.Time
 	Idle       bool
 	EnergyJ    float64
@@ -55,11 +55,11 @@ type Place struct {
 	Grant, Used, Peak int64
 }
 
-// Queue counts the waiting tasks of one priority that wait for one reason.
+// Queue counts the waiting tasks of one priority and one reason.
 type Queue struct {
 	Priority, Reason string
 	Tasks            int
-	// Oldest is the longest time that one of them has waited.
+	// Oldest is the longest waiting time of these tasks.
 	Oldest time.Duration
 }
 
@@ -69,15 +69,15 @@ type User struct {
 	Running, Waiting int
 	GPUs             int
 	Memory           int64
-	GPUSeconds       float64 // since it began to be counted, over restarts
-	EnergyJ          float64 // the same
-	Usage            float64 // GPU-seconds as fair share counts them: older ones less
-	Share            float64 // of the GPUs that it has a right to now
+	GPUSeconds       float64 // since counting began, restarts included
+	EnergyJ          float64 // likewise, in joules
+	Usage            float64 // GPU-seconds with weights that decrease with age, as for fair share
+	Share            float64 // the user's current fair share of the GPUs
 }
 
-// Journal is about the daemon's journal.
+// Journal describes the daemon's journal.
 type Journal struct {
 	Bytes    int64
-	Snapshot time.Time // of the newest one, or zero if there is none
+	Snapshot time.Time // time of the newest snapshot, or zero if there is none
 	Full     bool
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Tally counts events from the daemon's start on. Safe for concurrent use.
+// Tally counts events from the daemon's start on. It is safe for concurrent use.
 type Tally struct {
 	finished, relaunches, ooms, suspensions, faults, messages *prometheus.CounterVec
 	waits                                                     prometheus.Histogram
@@ -39,7 +39,7 @@ func newTally() *Tally {
 		}),
 	}
 	for _, phase := range []string{"succeeded", "failed", "cancelled"} {
-		t.finished.WithLabelValues(phase) // 0 until one ends: increase() sees the first
+		t.finished.WithLabelValues(phase) // starts at 0, so that increase() includes the first one
 	}
 	for _, kind := range []string{"gpu", "host"} {
 		t.ooms.WithLabelValues(kind)
@@ -68,23 +68,23 @@ func (t *Tally) OOM(kind string) { t.ooms.WithLabelValues(kind).Inc() }
 // Suspended counts a task that leaves its GPUs.
 func (t *Tally) Suspended(reason string) { t.suspensions.WithLabelValues(reason).Inc() }
 
-// Watch has the faults of a GPU counted from 0.
+// Watch starts the count of a GPU's faults at 0.
 func (t *Tally) Watch(gpu, uuid string) { t.faults.WithLabelValues(gpu, uuid) }
 
 // Fault counts a fault of a GPU.
 func (t *Tally) Fault(gpu, uuid string) { t.faults.WithLabelValues(gpu, uuid).Inc() }
 
-// Waited counts a task's wait for its first launch.
+// Waited records a task's wait for its first launch.
 func (t *Tally) Waited(d time.Duration) { t.waits.Observe(max(0, d).Seconds()) }
 
-// Estimated counts the used share of an estimate.
+// Estimated records the used share of an estimate.
 func (t *Tally) Estimated(method string, used, estimate int64) {
 	if used > 0 && estimate > 0 {
 		t.errors.WithLabelValues(method).Observe(float64(used) / float64(estimate))
 	}
 }
 
-// Committed counts the duration of a commit.
+// Committed records the duration of a commit.
 func (t *Tally) Committed(d time.Duration) { t.commits.Observe(d.Seconds()) }
 
 // Message counts n messages of one kind of channel; result is sent, retried or dropped.
