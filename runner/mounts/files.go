@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is a file that carma gives a container.
+// File is a file that carma mounts into a container.
 type File struct {
 	Content  []byte
 	UID, GID int
@@ -21,7 +21,7 @@ type File struct {
 	Kept bool
 }
 
-// Files keeps the files of containers below a folder that only the daemon's user can
+// Files stores the files of containers below a folder that only the daemon's user can
 // enter. Its methods may be called concurrently for different names.
 type Files struct {
 	// Dir is the folder of one daemon. Nothing is mounted in it.
@@ -46,8 +46,8 @@ func (s Files) Write(name string, files []File) (paths []string, err error) {
 	return paths, nil
 }
 
-// Clear removes the files of a container. A started container keeps its mounts. A name
-// without files is no error.
+// Clear removes the files of a container. A started container keeps its mounts. It is no
+// error if there are no files.
 func (s Files) Clear(name string) error { return os.RemoveAll(filepath.Join(s.Dir, name)) }
 
 // Sweep removes the files of an earlier daemon, except names to keep.
@@ -64,8 +64,8 @@ func (s Files) Sweep(keep func(name string) bool) error {
 	return err
 }
 
-// write makes a file with its owner and mode before it gets its name, so that a
-// container never gets a part of it.
+// write makes a file with its owner and mode before it gets its name, so that a container
+// never sees an incomplete file.
 func (f *File) write(path string) error {
 	if f.there(path) {
 		return nil
@@ -88,8 +88,8 @@ func (f *File) write(path string) error {
 	return os.Rename(file.Name(), path)
 }
 
-// own gives a new file its owner and mode. Only root can give a file to another
-// user; without root a file that everybody may read stays the daemon's.
+// own sets the owner and mode of a new file. Only root can change the owner. Without
+// root, a file that everybody may read keeps the daemon's user as its owner.
 func (f *File) own(file *os.File) error {
 	err := file.Chown(f.UID, f.GID)
 	if errors.Is(err, unix.EPERM) && f.Mode&0o004 == 0 {
@@ -104,7 +104,7 @@ func (f *File) own(file *os.File) error {
 // ErrOwner means that the daemon may not give a file to its owner.
 var ErrOwner = errors.New("a file cannot have this owner")
 
-// there reports whether the file has been written already.
+// there reports whether the file already exists.
 func (f *File) there(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

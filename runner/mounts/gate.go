@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gate says below which folders users may mount. Allowed has absolute paths,
-// and ~ or paths below ~ for a user's home. An absolute path may be a link. A
-// link below ~ is the user's own, and counts only if it stays in that home.
+// Gate lists the folders below which users may mount. Allowed contains absolute paths,
+// and ~ or paths below ~ for a user's home. An absolute path may be a link. A link below
+// ~ counts only if its target is in that home, because the user controls it.
 type Gate struct{ Allowed []string }
 
 // OutsideError means that the source exists but lies in no allowed folder.
 type OutsideError struct {
-	Path    string // as asked for
+	Path    string // as requested
 	Allowed []string
 }
 
@@ -26,9 +26,9 @@ func (e *OutsideError) Error() string {
 	return fmt.Sprintf("you may mount only below %s (allowed-mounts in the daemon's configuration)", strings.Join(e.Allowed, ", "))
 }
 
-// Source is an open file or folder that may be mounted. Close it.
+// Source is an open file or folder that may be mounted. The caller must close it.
 type Source struct {
-	// Path is its path at the time it was opened.
+	// Path is the path of the source when it was opened.
 	Path string
 	// ReadOnly makes the source's place read-only, sub-mounts included.
 	ReadOnly bool
@@ -44,7 +44,7 @@ type Source struct {
 	dir  bool
 }
 
-// IsDir reports whether it is a folder.
+// IsDir reports whether the source is a folder.
 func (s *Source) IsDir() bool { return s.dir }
 
 // Close closes the source; its places stay.
@@ -92,9 +92,9 @@ func (g Gate) Open(u User, path string) (*Source, error) {
 	return nil, &OutsideError{Path: path, Allowed: g.Allowed}
 }
 
-// open opens a file or folder only to refer to it. A folder is opened as its
-// own ".", so that an automount happens and the right to enter is checked. The
-// links of /proc lead past all rights, so they are not followed.
+// open opens a file or folder only to refer to it. A folder is opened as its own ".", so
+// that an automount happens and the right to enter is checked. Links in /proc bypass all
+// permissions, so they are not followed.
 func open(path string) (int, error) {
 	if !filepath.IsAbs(path) {
 		return -1, errors.New("not an absolute path")
@@ -139,7 +139,7 @@ func (g Gate) open(u User) (folders []int) {
 		if err != nil {
 			continue
 		}
-		if real, err := where(home); err != nil || real == "/" { // users like daemon have / as home, which is no home
+		if real, err := where(home); err != nil || real == "/" { // users such as daemon have the home /, which is not allowed
 			_ = unix.Close(home)
 			continue
 		}
@@ -175,7 +175,7 @@ func (s *Source) find() error {
 	return nil
 }
 
-// where returns the path of an open file, as the kernel knows it now.
+// where returns the path of an open file, as the kernel reports it now.
 func where(fd int) (string, error) {
 	path, err := os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(fd))
 	if err == nil && !filepath.IsAbs(path) {

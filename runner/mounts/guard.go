@@ -17,12 +17,12 @@ import (
 // with mapped users.
 var ErrNoGuard = errors.New("its file system cannot be mounted without root's rights")
 
-// standIn is the user that root's files seem to belong to. Nobody has this number, the
-// last one before the kernel's "no user".
+// standIn is the user that root's files seem to belong to. No user has this ID, the last
+// one before the kernel's "no user".
 const standIn = 1<<32 - 2
 
-// withoutRoot is a user namespace for mounts in which every user is itself, except that
-// standIn owns root's files. So there is no user 0.
+// withoutRoot returns a user namespace for mounts that maps every user to itself, except
+// root, which it maps to standIn. So there is no user 0.
 var withoutRoot = sync.OnceValues(func() (*os.File, error) {
 	return mount.GetUsernsFD(fmt.Sprintf("0:%d:1,1:1:%d", standIn, standIn-1), "0:0:4294967295")
 })

@@ -15,9 +15,9 @@ import (
 // no folder that programs clear, because the users' own files are below it.
 const DefaultDir = "/run/carma-mounts"
 
-// Stage places opened sources where the engine finds them, below a folder that
-// only root can enter. The engine must see the same file systems. Its methods
-// may be called concurrently for different names.
+// Stage mounts opened sources at places for the engine, below a folder that only root can
+// enter. The engine must see the same file systems. Its methods may be called
+// concurrently for different names.
 type Stage struct {
 	// Dir is the folder of one daemon.
 	Dir string
@@ -93,8 +93,8 @@ func seal(place string) error {
 	return err
 }
 
-// Sealable returns nil if the kernel can make a folder read-only with all that is
-// mounted in it.
+// Sealable returns nil if the kernel can make a folder read-only including all mounts in
+// it.
 func Sealable() error {
 	err := unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	if errors.Is(err, unix.ENOSYS) {
@@ -103,8 +103,8 @@ func Sealable() error {
 	return nil
 }
 
-// ErrNoSeal means that the kernel cannot make a folder read-only with all that is mounted
-// in it.
+// ErrNoSeal means that the kernel cannot make a folder read-only including all mounts in
+// it.
 var ErrNoSeal = errors.New("this kernel is older than Linux 5.12: folders of the machine cannot be shown read-only")
 
 // makeRoom makes the file or folder to mount on. An object of the other kind comes from
@@ -167,8 +167,8 @@ func (s *Stage) Clear(name string) error {
 	return os.Remove(dir)
 }
 
-// clear unmounts all that lies on a place and removes it. It removes nothing
-// else: not the content of a folder, whatever is mounted there.
+// clear unmounts everything that is mounted on a place, and removes the place. It never
+// removes the content of a folder, even if the folder is still mounted.
 func clear(place string) error {
 	for {
 		if err := apart(place); errors.Is(err, unix.EINVAL) {
@@ -207,7 +207,7 @@ func (s *Stage) SweepEmpty() {
 	all := filepath.Dir(s.Dir)
 	names, err := os.ReadDir(all)
 	if err != nil {
-		return // there is none
+		return // there is no such folder
 	}
 	for _, n := range names {
 		if path := filepath.Join(all, n.Name()); path != s.Dir {

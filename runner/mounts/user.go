@@ -15,16 +15,16 @@ import (
 type User struct {
 	UID, GID int
 	Groups   []int  // supplementary groups
-	Home     string // or "" if none
+	Home     string // home folder, or "" if none
 }
 
 // ErrOthers means that the daemon does not run as root. Only root can determine which
 // files another user may reach.
 var ErrOthers = errors.New("this daemon does not run as root, so only its own user can mount folders")
 
-// do runs f with the file rights of a user: its user, its groups and no capability over
-// files. Nothing else of the process changes. The thread that ran f ends after f, so that
-// no other goroutine gets these rights.
+// do runs f with the file permissions of a user: the user's ID and groups, and no
+// capability for files. Nothing else in the process changes. The thread that ran f ends
+// after f, so that no other goroutine gets these rights.
 func (u User) do(f func() error) error {
 	if self := os.Geteuid(); self != 0 {
 		if u.UID != self {
@@ -44,8 +44,8 @@ func (u User) do(f func() error) error {
 	return <-done
 }
 
-// assume gives the calling thread the file rights of the user. The system calls
-// are made directly: the functions of package syscall change all threads.
+// assume sets the file permissions of the calling thread to the user's. It makes the
+// system calls directly, because the functions of package syscall change all threads.
 func (u User) assume() error {
 	groups := make([]uint32, len(u.Groups))
 	for i, g := range u.Groups {
@@ -58,7 +58,7 @@ func (u User) assume() error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0); e != 0 {
 		return e
 	}
-	const ask = ^uintptr(0) // no valid ID, so the call returns the present one
+	const ask = ^uintptr(0) // no valid ID, so the call only returns the current one
 	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(u.GID), 0, 0)
 	if gid, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, ask, 0, 0); uint32(gid) != uint32(u.GID) {
 		return syscall.EPERM
