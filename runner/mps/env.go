@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Limits bound a task's use of each GPU it sees.
+// Limits bound a task's use of each visible GPU.
 type Limits struct {
 	// Memory is the limit for each GPU in bytes, in the order in which the task sees
 	// them. 0 means no limit on that GPU.
@@ -16,8 +16,8 @@ type Limits struct {
 	Threads int
 }
 
-// Env returns the environment of a client. pipe is where the client sees the
-// pipe folder of its control daemon.
+// Env returns the environment of a client. pipe is the path in the client of its control
+// daemon's pipe folder.
 //
 // Memory is written for every GPU that the task sees and for no other, because the driver
 // drops all limits if an entry is for a GPU that a process cannot see.

@@ -21,12 +21,12 @@ import (
 // Groups manages the control daemons below one folder. Several processes may use the
 // folder, such as the carma daemon and the command carma mps.
 type Groups struct {
-	// Dir holds a folder for each trust group, and in it one for each set of
-	// GPUs with the pipe and log folders of its control daemon.
+	// Dir contains a folder for each trust group. Each of these contains a folder for each
+	// set of GPUs, with the pipe and log folders of its control daemon.
 	Dir string
 	// Binary is the control program. Empty means [Binary].
 	Binary string
-	// Shared puts all users into one trust group; else each user has one.
+	// Shared puts all users into one trust group. Otherwise each user has one.
 	Shared bool
 
 	mu sync.Mutex // one start at a time
@@ -35,7 +35,7 @@ type Groups struct {
 // Group is one trust group's control daemon for a set of GPUs.
 type Group struct {
 	Control
-	Name string // "uid-1000" or "shared"
+	Name string // such as "uid-1000", or "shared"
 	UID  int    // or -1 if shared
 	GID  int
 }
@@ -53,7 +53,8 @@ const (
 	lockFile  = "lock"
 )
 
-// Of returns the group of a user's tasks on a set of GPUs, started or not.
+// Of returns the group of a user's tasks on a set of GPUs, whether or not its control
+// daemon runs.
 func (g *Groups) Of(uid, gid int, gpus []string) *Group {
 	a := about{Name: "uid-" + strconv.Itoa(uid), UID: uid, GID: gid, GPUs: slices.Sorted(slices.Values(gpus))}
 	if g.Shared {
@@ -179,8 +180,8 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("MPS group %s has %d clients, which would die with it", e.Group, e.Clients)
 }
 
-// Mend restarts the parts that a fault has stopped, which are an ended control daemon,
-// and a server in FAULT without clients. It reports whether something was wrong.
+// Mend restarts a control daemon that has ended, and a server in FAULT without clients.
+// It reports whether something was wrong.
 func (g *Groups) Mend(ctx context.Context, group *Group) (wrong bool, err error) {
 	servers, err := group.Servers(ctx)
 	if errors.Is(err, ErrNotRunning) {
@@ -204,8 +205,8 @@ func (g *Groups) Mend(ctx context.Context, group *Group) (wrong bool, err error)
 	return wrong, nil
 }
 
-// TerminateOf disconnects the clients that a container owns. It returns how
-// many there were.
+// TerminateOf disconnects the clients of a container and returns their number. owns
+// reports whether a process belongs to the container.
 func (g *Group) TerminateOf(ctx context.Context, owns func(pid int) bool) (n int, err error) {
 	servers, err := g.Servers(ctx)
 	if err != nil {

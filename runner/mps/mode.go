@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ComputeModes are the modes in which MPS works. In exclusive-process only the server may
-// use the GPU. A task that cannot reach the server then fails at once, and two groups
-// exclude each other on one GPU.
+// ComputeModes are the GPU compute modes in which MPS works. In exclusive-process only
+// the server may use the GPU. A task that cannot reach the server then fails at once, and
+// two groups exclude each other on one GPU.
 var ComputeModes = []string{"default", "exclusive-process"}
 
 // SetComputeMode sets the compute mode of GPUs. smi is the path of nvidia-smi; empty
@@ -30,7 +30,7 @@ func SetComputeMode(ctx context.Context, smi string, gpus []string, mode string)
 	return nil
 }
 
-// brief returns why a tool failed, in one line.
+// brief returns the reason of a tool's failure, in one line.
 func brief(out string, err error) string {
 	if text := strings.Join(strings.Fields(out), " "); text != "" {
 		return text

@@ -1,10 +1,10 @@
-// Package mps starts, asks and stops NVIDIA's Multi-Process Service, which
-// lets the kernels of several processes run on one GPU at the same time.
+// Package mps starts, queries and stops NVIDIA's Multi-Process Service, which lets the
+// kernels of several processes run on one GPU at the same time.
 //
 // There is one control daemon for each trust group and set of GPUs: a fault of one client
-// takes down all clients of its server, and a server answers one user by default. The
-// daemon's own program, nvidia-cuda-mps-control, is asked through its command line, as its
-// manual describes (interface version 2).
+// takes down all clients of its server, and by default a server accepts clients of one
+// user only. The package uses the command line of the daemon's own program,
+// nvidia-cuda-mps-control, as its manual describes (interface version 2).
 package mps
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Errors that callers branch on.
+// Errors that callers distinguish.
 var (
 	// ErrNotRunning means that no control daemon listens in the pipe folder.
 	ErrNotRunning = errors.New("no MPS control daemon")
@@ -34,7 +34,7 @@ const Binary = "nvidia-cuda-mps-control"
 // Control is one control daemon. Its zero Credential runs it as this process.
 type Control struct {
 	Binary string // path or name; empty means Binary
-	// Pipe and Log are its folders. Clients find it by Pipe.
+	// Pipe and Log are the control daemon's folders. Clients find the daemon by Pipe.
 	Pipe, Log string
 	// GPUs are the UUIDs of the devices that the control daemon shows its clients.
 	GPUs []string
@@ -48,7 +48,8 @@ type Control struct {
 // answerLimit bounds one command, so that a hanging control daemon does not block carma.
 const answerLimit = 15 * time.Second
 
-// Start starts the control daemon unless it runs. It outlives this process.
+// Start starts the control daemon unless it runs. The daemon continues after this process
+// ends.
 func (c *Control) Start(ctx context.Context) error {
 	if err := c.Ping(ctx); err == nil || !errors.Is(err, ErrNotRunning) {
 		return err
@@ -132,7 +133,7 @@ func (c *Control) Quit(ctx context.Context) error {
 	}
 }
 
-// Ask gives the control daemon one command and returns its output.
+// Ask sends one command to the control daemon and returns the output.
 func (c *Control) Ask(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -152,7 +153,7 @@ func (c *Control) Ask(ctx context.Context, command string) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// verb returns a command without its arguments.
+// verb returns the first word of a command.
 func verb(command string) string {
 	v, _, _ := strings.Cut(command, " ")
 	return v

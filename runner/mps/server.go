@@ -13,8 +13,8 @@ import (
 // Server is one MPS server of a control daemon.
 type Server struct {
 	PID int `json:"pid"`
-	// Status is INITIALIZING, ACTIVE or FAULT. In FAULT it takes no new
-	// clients until the affected ones have left.
+	// Status is INITIALIZING, ACTIVE or FAULT. In FAULT the server accepts no new clients
+	// until the affected ones have disconnected.
 	Status  string   `json:"status"`
 	Clients []Client `json:"clients,omitempty"`
 }
@@ -29,7 +29,7 @@ type Client struct {
 // Fault is the status of a server that a client's fault has stopped.
 const Fault = "FAULT"
 
-// Servers asks for the servers and their clients.
+// Servers queries the servers and their clients.
 func (c *Control) Servers(ctx context.Context) ([]Server, error) {
 	out, err := c.Ask(ctx, "get_server_list")
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Control) Servers(ctx context.Context) ([]Server, error) {
 	var servers []Server
 	for _, pid := range pids(out) {
 		s := Server{PID: pid}
-		// A server may end between the questions.
+		// A server may end between the commands.
 		if s.Status, err = c.Ask(ctx, fmt.Sprintf("get_server_status %d", pid)); err != nil {
 			if errors.Is(err, ErrNotRunning) {
 				return nil, err

@@ -29,7 +29,7 @@ type client struct {
 	gpu, command string
 }
 
-// answer carries out one command.
+// answer executes one command.
 func (d *daemon) answer(words []string) (text string, ok bool) {
 	if len(words) == 0 {
 		return "", true
@@ -71,7 +71,7 @@ func (d *daemon) ps() string {
 	return strings.Join(rows, "\n")
 }
 
-// ofServer answers the commands that name a server.
+// ofServer executes the commands that name a server.
 func (d *daemon) ofServer(words []string) (string, bool) {
 	if len(words) < 2 {
 		return "Missing server PID", false
@@ -134,8 +134,8 @@ func (d *daemon) play(words []string) (string, bool) {
 	return "no such client", false
 }
 
-// connect serves a client with the newest server, or a new one. A server in
-// FAULT refuses.
+// connect connects a client to the newest server, or to a new one. A server in FAULT
+// refuses clients.
 func (d *daemon) connect(c client) (string, bool) {
 	if len(d.servers) == 0 {
 		d.next++

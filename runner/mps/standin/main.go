@@ -1,10 +1,10 @@
-// Package standin plays nvidia-cuda-mps-control in tests: its options, its
-// folders and its command language (interface version 2) as the manual
-// describes them, without a GPU.
+// Package standin simulates nvidia-cuda-mps-control in tests: its options, its folders
+// and its command language (interface version 2) as the manual describes them, without a
+// GPU.
 //
-// Clients are played by further commands: standin_connect PID GPU COMMAND connects one (and
-// starts a server, as the first client does), standin_leave PID disconnects it,
-// standin_fault PID lets it fail.
+// Further commands simulate clients: standin_connect PID GPU COMMAND connects a client
+// (and starts a server, as the first client does), standin_leave PID disconnects it,
+// standin_fault PID makes it fail.
 package standin
 
 import (
@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Main is the program; it ends the process.
+// Main runs the program and ends the process.
 func Main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Println(err)
@@ -30,7 +30,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// answer is an error in the words of the real program.
+// answer is an error with the text of the real program.
 type answer string
 
 func (a answer) Error() string { return string(a) }
@@ -62,8 +62,8 @@ func run(args []string) error {
 	return ask(pipe, os.Stdin, os.Stdout)
 }
 
-// multiUser returns this program's spelling of the option that serves all users: with one
-// dash if there is a file "old-spelling" beside it.
+// multiUser returns this program's spelling of the option that serves all users. The
+// option has one dash if there is a file "old-spelling" beside the program.
 func multiUser() string {
 	if program, err := os.Executable(); err == nil {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(program), "old-spelling")); err == nil {
@@ -99,7 +99,7 @@ func background(pipe string, multi bool) error {
 	return errors.New("the daemon does not listen")
 }
 
-// serve is the daemon.
+// serve runs the control daemon.
 func serve(pipe string, multi bool) error {
 	_ = os.Remove(socket(pipe))
 	l, err := net.Listen("unix", socket(pipe))
@@ -130,8 +130,8 @@ func serve(pipe string, multi bool) error {
 	return nil
 }
 
-// converse answers one invocation of the command line: one command per line, each with
-// whether it worked and its output.
+// converse answers one invocation of the command line. It reads one command per line, and
+// writes for each its success and its output.
 func (d *daemon) converse(c net.Conn) {
 	lines := bufio.NewScanner(c)
 	for lines.Scan() {
@@ -148,7 +148,8 @@ func (d *daemon) converse(c net.Conn) {
 	}
 }
 
-// peerMay: only root and the daemon's own user may ask.
+// peerMay reports whether the peer may send commands, as only root and the daemon's own
+// user may.
 func peerMay(c net.Conn, uid int) bool {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
@@ -163,7 +164,7 @@ func peerMay(c net.Conn, uid int) bool {
 	return may
 }
 
-// ask is the command line.
+// ask runs the command line.
 func ask(pipe string, in io.Reader, out io.Writer) error {
 	c, err := net.Dial("unix", socket(pipe))
 	if err != nil {

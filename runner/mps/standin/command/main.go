@@ -1,4 +1,4 @@
-// Command command is package standin as a program.
+// Command command runs package standin as a program.
 package main
 
 import "carma/runner/mps/standin"
