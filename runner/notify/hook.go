@@ -25,9 +25,9 @@ const hookOutput = 2 << 10
 // hookUser is the user that runs hooks if none is configured and the daemon is root.
 const hookUser = "nobody"
 
-// hook runs a program of the administrator's with the letter as JSON on its input.
-// No shell is involved, and nothing that users choose is among its arguments or in
-// its environment.
+// hook runs a program of the administrator with the letter as JSON on its input. No shell
+// is involved, and nothing that users choose is among its arguments or in its
+// environment.
 type hook struct {
 	path, as string
 	log      zerolog.Logger

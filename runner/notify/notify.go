@@ -1,24 +1,24 @@
-// Package notify sends messages about tasks and GPUs to where people read them: a
-// webhook, Slack, mail, or a program of the administrator's.
+// Package notify sends messages about tasks and GPUs to people: by a webhook, Slack,
+// mail, or a program of the administrator.
 //
-// It knows nothing of the daemon: the runner hands it messages ([Post.Put]) with the
-// place in the journal that they come from, and both are stored together. So each message
-// is sent at least once, whenever the daemon is killed, and always with the same id.
+// The package does not depend on the daemon: the runner passes messages ([Post.Put]) with
+// their place in the journal, and both are stored together. So each message is sent at
+// least once, even if the daemon is killed, and always with the same id.
 //
 // Each channel has a worker of its own. A receiver that hangs delays only its own
 // messages. Messages that arrive while a channel waits are sent as one message.
 //
-// Users name addresses, and the daemon may be root: see [guard]. The package opens no
-// file of a user either, because a link could lead to the secrets of other users, and it
-// cannot read a home on NFS. The command line reads the file as its user and sends it
+// Users choose the addresses, and the daemon may be root; see [guard]. The package opens
+// no file of a user either, because a link could lead to the secrets of other users, and
+// it cannot read a home on NFS. The command line reads the file as its user and sends it
 // over the socket. The settings are stored per uid in notify/users of the data folder,
 // mode 600, and are never returned.
 //
 // A channel collects for 2 s and sends at most every 15 s, each sending within 15 s. The
-// first 20 entries of a message are sent in full; up to 5 keep their lines of output. After
-// a failure it tries again after 5 s, then 10 s, up to 15 minutes, for a day; Retry-After
-// is honoured up to an hour. Deliveries are recorded without a sync, so a crash of the
-// machine may repeat a message.
+// first 20 entries of a message are sent in full; up to 5 keep their lines of output.
+// After a failure it tries again after 5 s, then 10 s, up to 15 minutes, for a day;
+// Retry-After is honoured up to an hour. Deliveries are recorded without a sync, so a
+// crash of the machine may repeat a message.
 package notify
 
 import (
@@ -27,12 +27,12 @@ import (
 	"carma/runner/api"
 )
 
-// Message is one thing that has happened.
+// Message describes one event.
 type Message struct {
 	// ID is the same each time the message is sent, so that a receiver can drop
 	// duplicates.
 	ID    string    `json:"id"`
-	Event string    `json:"event"` // as api.NotifyEvents, or fault
+	Event string    `json:"event"` // one of api.NotifyEvents, or fault
 	Time  time.Time `json:"time"`
 	Task  int64     `json:"task,omitempty"` // or 0 if the message is about a GPU
 	Name  string    `json:"name,omitempty"`
@@ -54,7 +54,7 @@ type Owned struct {
 	Message
 	UID    int      // UID of the task's owner, or below 0 for nobody
 	Wants  []string // the task's own choice, as api.ParseNotify reads it
-	Public string   // the reason for people who may not see all
+	Public string   // Message.Reason for users who may not see all
 }
 
 // forOthers returns the message without the parts for its owner alone.
@@ -99,7 +99,7 @@ const (
 	giveUp = 24 * time.Hour
 )
 
-// Pace has the intervals and limits of a channel's sending.
+// Pace contains the intervals and limits of a channel's sending.
 type Pace struct {
 	// Collect is the wait for more messages before the first goes out. Rest is the time
 	// between two sendings.
@@ -107,7 +107,7 @@ type Pace struct {
 	// Retry is the wait after a failure. The wait doubles with each failure, up to
 	// Longest.
 	Retry, Longest time.Duration
-	// Limit bounds one sending.
+	// Limit is the longest time of one sending.
 	Limit time.Duration
 }
 

@@ -30,8 +30,7 @@ type Options struct {
 // Rules holds the administrator's settings, which can change at any time.
 type Rules struct {
 	Server api.NotifySettings
-	// Trouble says why the administrator's file is not in force, or is empty if the file
-	// is in force.
+	// Trouble is the reason why the administrator's file is not in force, or empty if it is.
 	Trouble string
 }
 

@@ -53,7 +53,7 @@ func (p *Post) queueOf(k key) *queue {
 	return q
 }
 
-// enqueue hands a parcel to the queues of its channels.
+// enqueue adds a parcel to the queues of its channels.
 func (p *Post) enqueue(x *parcel) {
 	for _, k := range x.To {
 		q := p.queueOf(k)
@@ -168,7 +168,7 @@ func (p *Post) outcome(k key, q *queue, c *api.NotifyChannel, batch []item, drop
 		q.next = now.Add(p.opt.Pace.Rest)
 		log.Int("uid", k.UID).Str("channel", k.Name).Str("kind", c.Kind).Int("messages", len(batch)).Str("reason", err.Error()).Msg("messages could not be sent and are given up")
 		p.giveUp(k, q, batch, err.Error())
-		q.dropped = 0 // the owner sees it with carma notify
+		q.dropped = 0 // carma notify shows it to the owner
 		return
 	}
 	wait := p.backoff(q.tries)

@@ -32,8 +32,8 @@ type sender interface {
 	deliver(ctx context.Context, l *letter) (said string, err error)
 }
 
-// failure says why a letter was not delivered. Its text contains no secret and no text of
-// the receiver.
+// failure is the reason why a letter was not delivered. Its text contains no secret and
+// no text of the receiver.
 type failure struct {
 	text  string
 	final bool          // another try would fail in the same way

@@ -56,8 +56,8 @@ func (p *Post) states(uid int, s *api.NotifySettings, otherwise []string) []api.
 	return list
 }
 
-// Failing counts the channels that could not send their last letter: of users, and by name
-// the administrator's with the error.
+// Failing returns the channels that could not send their last letter: the number of
+// users' channels, and the administrator's channels by name with the error.
 func (p *Post) Failing() (users int, server []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

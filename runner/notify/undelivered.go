@@ -28,10 +28,10 @@ func (q *queue) remember(list []item, why string) {
 	q.lost = slices.Delete(q.lost, 0, max(0, len(q.lost)-lostKept))
 }
 
-// Undelivered lists, a line each, the messages about a task that its owner has not
-// received, and why. These are messages that wait after a failure, and messages given up
-// since the daemon's start. The lines contain no addresses and no text of the receivers.
-// It is empty if no message is known to be missing.
+// Undelivered returns a line for each message about a task that its owner has not
+// received, with the reason. These are messages that wait after a failure, and messages
+// given up since the daemon's start. The lines contain no addresses and no text of the
+// receivers. It is empty if no message is known to be missing.
 func (p *Post) Undelivered(uid int, task int64) (lines []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -107,7 +107,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return max(0, min(d, time.Hour))
 }
 
-// slackText is a letter in Slack's own format. Its three special characters are
+// slackText returns a letter in Slack's own format. Its three special characters are
 // escaped, so nothing in a name can mention people or make links.
 func slackText(l *letter) string {
 	safe := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
