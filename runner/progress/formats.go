@@ -18,9 +18,9 @@ const (
 )
 
 // format is the printed form of one or more programs. Its expression is searched in clean
-// lines that contain hint, or one of several with semicolons between. The names of its
-// groups say what it yields; a digit at the end of a name distinguishes the groups of
-// alternatives:
+// lines that contain hint, or one of several hints with semicolons between. The names of
+// its groups identify the values; a digit at the end of a name distinguishes the groups
+// of alternatives:
 //
 //	label           the text before a bar; labels says what it yields
 //	epoch, epochs   the epoch and their number
@@ -165,19 +165,21 @@ const (
 	counts       = `(?P<per>img|imgs|images?|samples?|seqs?|sequences?|examples?|tokens?|toks?|words?)`
 )
 
-// besideBar are the texts behind a bar: elapsed and remaining time, and the speed.
+// besideBar are the formats of the text after a bar: elapsed and remaining time, and the
+// speed.
 var besideBar = []format{
 	{hint: "<", expr: lazyregexp.New(`(?P<elapsed>\d[\d:.]*)s?<(?:\d[\d:.]*|\?)`)},
 	{hint: "/", expr: lazyregexp.New(`(?P<rate>\d[\d.]*[kmg]?) ?(?P<unit>[a-z]+)/s\b|(?P<each>\d[\d.]*)s/(?P<unit2>[a-z]+)`)},
 }
 
-// besideWords is the time to the end.
+// besideWords are the formats of the time to the end.
 var besideWords = []format{
 	{hint: "eta;left;remaining;to ", expr: lazyregexp.New(`\b(?:eta|(?:time )?(?:remaining|left|to (?:finish|go|completion))(?: time)?)\b *[:=]? *(?P<left>` + timeText + `)|(?P<left2>` + timeText + `) *(?:left|remaining|to go)\b`)},
 }
 
-// besideAll are the throughputs beside a count: 1158.7 images/s; ips: 96.2, wps=962,
-// tokens_per_second: 76477.73, SamplesPerSec=83.5; timm's time: 0.221s, 1158.7/s.
+// besideAll are the formats of throughputs beside a count: 1158.7 images/s; ips: 96.2,
+// wps=962, tokens_per_second: 76477.73, SamplesPerSec=83.5; timm's time: 0.221s,
+// 1158.7/s.
 var besideAll = []format{
 	{hint: "g/s;gs/s;e/s;es/s;q/s;qs/s;n/s;ns/s;k/s;ks/s;d/s;ds/s;s per s", expr: lazyregexp.New(`(?P<figure>\d[\d,]*\.?\d* ?[kmg]?)` + counts + `(?:/| per )s(?:ec(?:ond)?)?\b`)},
 	{hint: "g/s;s/s;k/s;ips;wps;tps;per_s;spersec", expr: lazyregexp.New(`(?:(?:^|[^a-z_])(?P<per>img/s|images/s|ips|wps|tps|tok/s|tokens/s|tokens_per_second|samples/s|samples_per_second)|(?P<per2>samplespersec))(?:ec)?['"]? *[:=]? *(?P<figure>\d[\d,]*\.?\d*)`)},
@@ -278,7 +280,7 @@ func (m *mark) take(f *format, found []string) {
 	}
 }
 
-// beside reads a line with some formats, and takes at most one throughput.
+// beside reads a line with some formats, and stores at most one throughput.
 func (m *mark) beside(line string, formats []format) {
 	for i := range formats {
 		if f := &formats[i]; m.figure < 0 && hinted(line, f.hint) {

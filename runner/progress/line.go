@@ -6,7 +6,7 @@ import "bytes"
 // longest observed bars, with ten metrics behind them, have about 400 bytes.
 const maxLine = 4096
 
-// lineBuffer holds the line that has begun on one stream.
+// lineBuffer contains the unfinished line of one stream.
 type lineBuffer struct {
 	text []byte
 	at   float64 // when its last visible byte came
@@ -50,7 +50,7 @@ func (l *lineBuffer) visible(b []byte) bool {
 
 func (l *lineBuffer) clear() { l.text, l.esc, l.read = l.text[:0], 0, false }
 
-// lineEnd returns where the first line of a chunk ends, with \n or \r, or -1.
+// lineEnd returns the position of the first \n or \r of a chunk, or -1.
 func lineEnd(chunk []byte) int {
 	end := bytes.IndexByte(chunk, '\n')
 	if end >= 0 {
@@ -66,8 +66,8 @@ func lineEnd(chunk []byte) int {
 const graphic = 1
 
 // clean returns a line in the form for parsers, appended to to: without escape sequences
-// and control characters, in small letters, and a run of other than ASCII as one byte
-// graphic.
+// and control characters, in small letters, and each run of other characters than ASCII
+// as one byte graphic.
 func clean(to, line []byte) []byte {
 	for i := 0; i < len(line); i++ {
 		b := line[i]

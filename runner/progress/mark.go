@@ -49,8 +49,8 @@ type mark struct {
 	// aside is set for anything but training, such as evaluation, preparation of data and
 	// downloads.
 	aside bool
-	// strength says how likely the counter is the training's: 3 if it is named so, 2 if
-	// it is likely, 1 if no better counter exists.
+	// strength rates how likely the counter is the training's: 3 if it is named so, 2 if it
+	// is likely, 1 if no better counter exists.
 	strength int
 
 	epoch, epochs float64 // as printed
@@ -110,7 +110,7 @@ func number(s string) float64 {
 	return x * factor
 }
 
-// partRE is one part of a time: "1 day", "12m", "40.1 seconds".
+// partRE matches one part of a time: "1 day", "12m", "40.1 seconds".
 var partRE = lazyregexp.New(`(\d[\d.]*) *(days?|hours?|hrs?|minutes?|mins?|milliseconds?|seconds?|secs?|us|ms|d|h|m|s)\b`)
 
 // clockRE matches a time such as 27:10 or 1:02:03.5.
@@ -145,7 +145,7 @@ func duration(s string) float64 {
 // names.
 var seconds = map[string]float64{"us": 1e-6, "ms": 1e-3, "mil": 1e-3, "d": 86400, "h": 3600, "m": 60, "s": 1}
 
-// secondsOf returns how many seconds a unit of time has.
+// secondsOf returns the length of a unit of time in seconds.
 func secondsOf(unit string) float64 {
 	return cmp.Or(seconds[unit], seconds[unit[:min(3, len(unit))]], seconds[unit[:1]])
 }

@@ -6,7 +6,7 @@ type position struct {
 	unit          string
 	form          Form
 	epoch, epochs float64 // the current epoch, from 1, and the number of epochs, or 0 if unknown
-	doubt         Doubt   // why total may not be the run's
+	doubt         Doubt   // reason why total may not be the run's
 	scale         scale
 }
 

@@ -31,13 +31,13 @@ type Progress struct {
 	// Restarts rises when the count restarts: the program has started again, or another
 	// counter turned out to be the training's.
 	Restarts int
-	// Trusted says whether Rate, and Remaining if it is known, may be relied on;
-	// Doubt says why not.
+	// Trusted is set if Rate, and Remaining if known, are reliable. Otherwise Doubt is the
+	// reason.
 	Trusted bool
 	Doubt   Doubt
 }
 
-// Doubt says why progress is not trusted.
+// Doubt is the reason why progress is not trusted.
 type Doubt string
 
 // The doubts.

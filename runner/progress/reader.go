@@ -127,8 +127,8 @@ func (r *Reader) Standing(at time.Time, stream Stream) {
 	}
 }
 
-// Line takes a line as container engines hand it over: without its end, or, if
-// partial, to be continued.
+// Line reads a line as container engines pass it, without its newline. If partial is set,
+// the line continues in the next call.
 func (r *Reader) Line(at time.Time, stream Stream, text []byte, partial bool) {
 	r.Feed(at, stream, text)
 	if !partial {
@@ -152,7 +152,7 @@ func (r *Reader) seconds(at time.Time) float64 {
 	return min(max(at.Sub(r.zero).Seconds(), -longest), longest)
 }
 
-// line takes a whole line.
+// line processes a whole line.
 func (r *Reader) line(text []byte, at float64) {
 	if len(text) == 0 {
 		return

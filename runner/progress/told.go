@@ -8,21 +8,21 @@ import (
 )
 
 var (
-	// runStepsRE is the number of steps of the whole run, as settings say it:
-	// "Total optimization steps = 1000", "max_steps: 1000", "--train-iters 5000".
+	// runStepsRE matches the number of steps of the whole run in settings: "Total
+	// optimization steps = 1000", "max_steps: 1000", "--train-iters 5000".
 	runStepsRE = lazyregexp.New(`(?:^|[^a-z0-9])(?:total|max|maximum|num[ _-]train|train)[ _-](?:(?:train|training|optimization|optimizer|update|gradient|num|number of)[ _-])*(?:steps?|iters?|iterations|updates?|timesteps)\b['"]?[^0-9:=,.a-z|]{0,12}(?: ?[:=] ?| |\.{2,} ?)['"]?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
-	// epochStepsRE is the number of steps of one epoch.
+	// epochStepsRE matches the number of steps of one epoch.
 	epochStepsRE = lazyregexp.New(`\b(?:steps|batches|iters|iterations)(?:[ _-]per|/| each|[ _-]in[ _-]each)[ _-]?epoch\b[^:=]{0,16}[:=] ?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
 	// epochsRE matches the number of epochs of the run.
 	epochsRE = lazyregexp.New(`(?:^|[^a-z_-])(?:--)?(?:(?:num|number of|n|max|total|train|training|num[ _-]train)[ _-])?(?:epochs|(?:max|num|total|n)[ _-]epoch)\b['"]?[^0-9:=,.a-z|]{0,12}(?:[:=] ?| |\.{2,} ?)['"]?(\d+)(?:$|[^\d.a-z%/])`)
-	// startRE is the number of steps in a line at the start of the training: "Starting
+	// startRE matches the number of steps in a line at the start of the training: "Starting
 	// training..., iters: 1000", "Total epochs: 8; iters: 5000".
 	startRE = lazyregexp.New(`\b(?:training\b[^0-9a-z]{0,8}|epochs: \d+; )(?:iters|iterations|steps): (\d+)(?:\.?$|[^\d.a-z%/])`)
-	// imagesRE is the number of images of the whole run, in thousands.
+	// imagesRE matches the number of images of the whole run, in thousands.
 	imagesRE = lazyregexp.New(`\btraining (?:for|duration:) +(\d+) kimg`)
 )
 
-// optionRE is an option of a command line.
+// optionRE matches an option of a command line.
 var optionRE = lazyregexp.New(` --[a-z]`)
 
 // setting is a number that the program printed before it trains, or 0 if it printed none.

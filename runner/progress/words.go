@@ -12,10 +12,10 @@ var (
 	rankRE = lazyregexp.New(`^(?:\[(?:rank|default)\d+\]:? ?|\[\d+,[^\]]*\]<std(?:out|err)>:? ?|\d+: )`)
 	// wordRE matches, at the beginning of a word, a word that counts and its number.
 	wordRE = lazyregexp.New(`^(epoch|ep|round|step|iters?|iteration|batch|update|it)(?:\((train|val|test)\))? *[:=#]? *[\[(]? *(\d+(?:,\d{3})*(?:\.\d+)?)(?: *(?:/|of|out of) *(\d+(?:,\d{3})*))?([a-z_%]|\.\d)?`)
-	// evaluatesRE are the words between an epoch and a step that name an evaluation:
-	// "ep 1 dev eval, step 0".
+	// evaluatesRE matches the words between an epoch and a step that name an evaluation: "ep
+	// 1 dev eval, step 0".
 	evaluatesRE = lazyregexp.New(`^[^0-9=:]*\b(?:dev|val|test|valid[a-z]*|eval[a-z]*)\b[^0-9=:]*$`)
-	// overRE are words of a line that closes its epoch.
+	// overRE matches words of a line that closes its epoch.
 	overRE = lazyregexp.New(`loss|acc|time|end|complete|finish`)
 )
 
