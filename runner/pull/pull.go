@@ -1,14 +1,15 @@
 // Package pull fetches images from their registries, with the credential of the user who
 // asks, and decides who may use an image that was fetched with one.
 //
-// An image that the registry gives to anybody is everybody's. An image that it gives only
-// for a credential is for the users with an accepted credential of their own: the list is
-// kept, by the image's id. Another user presents a credential, and the registry decides.
-// Images that came to the machine otherwise, by docker pull or docker load, are
-// everybody's, because every user of the engine has them.
+// Everybody may use an image that the registry serves without a credential. If the
+// registry requires a credential, only users whose own credential it has accepted may use
+// the image. The package stores these users by the image's id. Any other user must
+// present a credential, which the registry checks. Everybody may use images that came to
+// the machine otherwise, by docker pull or docker load, because every user of the engine
+// can use them.
 //
-// Credentials are kept in memory, and only for tasks if their image could not be looked up
-// when they were submitted.
+// Credentials are kept in memory only, for tasks whose image could not be looked up at
+// submission.
 package pull
 
 import (
@@ -23,31 +24,31 @@ import (
 	"carma/containers"
 )
 
-// Credentials are a user's, by registry; see [containers.RegistryOf].
+// Credentials are a user's credentials by registry; see [containers.RegistryOf].
 type Credentials map[string]containers.Credential
 
-// Engine has the images.
+// Engine is the container engine with the images.
 type Engine interface {
 	Image(ctx context.Context, ref string) (containers.Image, error)
 	Pull(ctx context.Context, ref string, by containers.Credential) error
 }
 
-// Store keeps values over restarts. Get returns nil for a key that is not there.
+// Store stores values across restarts. Get returns nil for an unknown key.
 type Store interface {
 	Put(key string, value []byte) error
 	Get(key string) ([]byte, error)
 }
 
-// storeKey has the users of images that were fetched with a credential.
+// storeKey is the key of the users of images that were fetched with a credential.
 const storeKey = "image-users"
 
-// Puller fetches images. Its methods may be called at once.
+// Puller fetches images. Its methods may be called concurrently.
 type Puller struct {
 	engine Engine
 	store  Store
 
 	mu    sync.Mutex
-	users map[string][]int // user ids, by the image's id; not in it: everybody
+	users map[string][]int // user IDs by the image's id; an image without an entry is for everybody
 	kept  map[int64]Credentials
 }
 
@@ -67,8 +68,8 @@ func New(engine Engine, store Store) (*Puller, error) {
 // DeniedError says that a user may not use an image.
 type DeniedError struct {
 	Image, Registry string
-	// Err is the registry's error, or nil if it was not asked because the user has shown no
-	// credential.
+	// Err is the registry's error, or nil if there was no request because the user presented
+	// no credential.
 	Err error
 }
 
@@ -85,7 +86,7 @@ func (e *DeniedError) Unwrap() error { return e.Err }
 // MissingError says that an image could not be fetched.
 type MissingError struct {
 	Registry string
-	Shown    bool // a credential
+	Shown    bool // a credential was presented
 	Err      error
 }
 
@@ -98,19 +99,19 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// refusal reports whether a registry did not give an image, judging by its words. Other
-// errors, such as a name that no server has, are not about credentials.
+// refusal reports whether a registry refused an image, according to the text of the
+// error. Other errors, such as an unknown host name, are not about credentials.
 func refusal(err error) bool {
 	text := strings.ToLower(err.Error())
 	return slices.ContainsFunc([]string{"denied", "authoriz", "authentic", "forbidden", "credential", "does not exist", "not found"},
 		func(word string) bool { return strings.Contains(text, word) })
 }
 
-// root may use every image, as they may use the engine.
+// root may use every image, because root may use the engine.
 const root = 0
 
-// May reports whether a user may use an image of this machine. by are credentials to show
-// its registry where that has to be asked.
+// May reports whether a user may use an image of this machine. by are the credentials for
+// the registry, if it has to be asked.
 func (p *Puller) May(ctx context.Context, uid int, ref string, img containers.Image, by Credentials) error {
 	if !p.closedTo(uid, img.ID) {
 		return nil
@@ -138,7 +139,7 @@ func (p *Puller) May(ctx context.Context, uid int, ref string, img containers.Im
 	return nil
 }
 
-// closedTo reports whether an image is for others.
+// closedTo reports whether a user may not use an image.
 func (p *Puller) closedTo(uid int, id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,16 +147,16 @@ func (p *Puller) closedTo(uid int, id string) bool {
 	return private && uid != root && !slices.Contains(users, uid)
 }
 
-// Restricts reports whether any image of the machine is not everybody's.
+// Restricts reports whether any image of the machine is not for everybody.
 func (p *Puller) Restricts() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.users) > 0
 }
 
-// Pull fetches an image for a user: without a credential, and if the registry does not
-// give it so, with the one for this registry. Where it fails for another reason than the
-// engine, the error is a [*MissingError].
+// Pull fetches an image for a user. It tries without a credential first, and if the
+// registry refuses, with the credential for this registry. If it fails, and not because
+// of the engine, the error is a [*MissingError].
 func (p *Puller) Pull(ctx context.Context, uid int, ref string, by Credentials) error {
 	before, _ := p.engine.Image(ctx, ref)
 	public := p.engine.Pull(ctx, ref, containers.Credential{})
@@ -182,7 +183,7 @@ func (p *Puller) Pull(ctx context.Context, uid int, ref string, by Credentials) 
 	return p.add(ctx, uid, ref, before.ID)
 }
 
-// open records that the registry gives an image to anybody.
+// open records that the registry serves an image without a credential.
 func (p *Puller) open(ctx context.Context, ref string) error {
 	if !p.Restricts() {
 		return nil
@@ -200,7 +201,7 @@ func (p *Puller) open(ctx context.Context, ref string) error {
 	return p.save()
 }
 
-// add records that the registry gave an image for a user's credential. before is the id
+// add records that the registry served an image for a user's credential. before is the id
 // that the name had on this machine.
 func (p *Puller) add(ctx context.Context, uid int, ref, before string) error {
 	img, err := p.engine.Image(ctx, ref)
@@ -211,7 +212,7 @@ func (p *Puller) add(ctx context.Context, uid int, ref, before string) error {
 	defer p.mu.Unlock()
 	users, private := p.users[img.ID]
 	if !private && img.ID == before || slices.Contains(users, uid) {
-		return nil // it was here before, for everybody
+		return nil // the image was on this machine before, for everybody
 	}
 	p.users[img.ID] = append(users, uid)
 	return p.save()
@@ -226,8 +227,8 @@ func (p *Puller) save() error {
 	return p.store.Put(storeKey, b)
 }
 
-// Keep keeps the credentials of tasks whose image is looked up later. open says which tasks
-// have not ended; credentials of other tasks are dropped.
+// Keep stores the credentials of tasks whose image is looked up later. open reports
+// whether a task has not ended. The credentials of other tasks are dropped.
 func (p *Puller) Keep(tasks []int64, by Credentials, open func(task int64) bool) {
 	if len(by) == 0 {
 		return
@@ -244,7 +245,7 @@ func (p *Puller) Keep(tasks []int64, by Credentials, open func(task int64) bool)
 	}
 }
 
-// Of returns the credentials that are kept for a task.
+// Of returns the stored credentials of a task.
 func (p *Puller) Of(task int64) Credentials {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -258,8 +259,8 @@ func (p *Puller) Drop(task int64) {
 	delete(p.kept, task)
 }
 
-// Check is [Puller.May] of an image that may not be on this machine: then nobody has to be
-// asked yet.
+// Check does the same as [Puller.May], but returns nil if the image is not on this
+// machine, because the registry decides when the image is fetched.
 func (p *Puller) Check(ctx context.Context, uid int, ref string, by Credentials) error {
 	if uid == root || !p.Restricts() {
 		return nil
