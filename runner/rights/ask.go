@@ -73,7 +73,7 @@ func (p Policy) MayServer(a Action, c Caller) bool {
 	return rule != nil && c.UID >= 0 && rule.roles&p.Role(c) != 0
 }
 
-// Administrative reports whether a caller's action belongs into the audit log, allowed or
+// Administrative reports whether a caller's action belongs in the audit log, allowed or
 // not. These are an administrator's actions on another user's property, and actions on
 // the server that ordinary users may not do. Reading public information is not such an
 // action.
@@ -89,7 +89,7 @@ func (p Policy) Administrative(a Action, c Caller, o Owner) bool {
 }
 
 // Refusal returns the line for a caller who may not do something to a task or a suite.
-// what names it, as in "task 7".
+// what is its name, such as "task 7".
 func (p Policy) Refusal(a Action, c Caller, o Owner, what string) string {
 	rule := rules[a]
 	switch {

@@ -27,8 +27,9 @@ func Markdown() string {
 	return b.String()
 }
 
-// wider returns the reach of administrators for tasks that need at least the reach least:
-// ordinary for tasks of ordinary users, always for protected tasks.
+// wider returns always if administrators have at least the reach least, and else the
+// reach of other users. least is ordinary for tasks of ordinary users, always for
+// protected tasks.
 func wider(rule *taskRule, least reach) reach {
 	if rule.admins >= least {
 		return always

@@ -54,13 +54,13 @@ const (
 type Caller struct {
 	UID  int
 	Name string
-	// Named reports whether the caller is a member of admin-group, or of the cluster a user
-	// named in kubernetes-admins.
+	// Named reports whether the caller is a member of admin-group, or a user of the cluster
+	// who is named in kubernetes-admins.
 	Named bool
 }
 
-// Nobody is a caller that neither the kernel nor the cluster identified. Nobody owns
-// nothing.
+// Nobody returns a caller that neither the kernel nor the cluster identified. Such a
+// caller owns nothing.
 func Nobody() Caller { return Caller{UID: -1} }
 
 // Owner is the owner of a task or suite.
@@ -71,7 +71,7 @@ type Owner struct {
 	Open bool
 }
 
-// Policy answers questions about rights.
+// Policy decides about rights.
 type Policy struct {
 	// Account is the user that the daemon runs as.
 	Account int

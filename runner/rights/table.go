@@ -1,6 +1,6 @@
 package rights
 
-// Action is something that a caller asks for.
+// Action is an operation that a caller requests.
 type Action string
 
 // Actions on a task.
@@ -75,10 +75,10 @@ const (
 // taskRule is the row of an action on a task or a suite. The owner and root always may.
 type taskRule struct {
 	action Action
-	text   string // of the documentation
-	verb   string // of a refusal, before "task 7"
-	others reach  // of ordinary users
-	admins reach  // of administrators
+	text   string // for the documentation
+	verb   string // for a refusal, before "task 7"
+	others reach  // reach of ordinary users
+	admins reach  // reach of administrators
 	read   bool   // the action changes nothing
 }
 
@@ -115,9 +115,9 @@ var suiteRules = []taskRule{
 // serverRule is the row of an action on the server.
 type serverRule struct {
 	action Action
-	text   string // of the documentation
-	name   string // of a refusal, before "is for ..."
-	roles  Role   // who may
+	text   string // for the documentation
+	name   string // for a refusal, before "is for ..."
+	roles  Role   // roles that may do it
 }
 
 // serverRules is the table of the actions on the server.
