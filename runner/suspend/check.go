@@ -23,7 +23,7 @@ type Use struct {
 	GPU string // UUID
 }
 
-// Facts holds what the caller knows of the machine and the task.
+// Facts are the caller's data about the machine and the task.
 type Facts struct {
 	Driver string // version of the NVIDIA driver, such as 580.95.05
 	Arch   string // architecture of the machine, as in GOARCH
@@ -38,8 +38,8 @@ type Facts struct {
 	Bytes int64
 }
 
-// Refusal says why a task cannot be suspended or moved, in one line. Nothing was
-// done to it.
+// Refusal is the reason why a task cannot be suspended or moved, in one line. The task is
+// unchanged.
 type Refusal struct {
 	Reason Reason
 	Text   string
@@ -72,9 +72,9 @@ func refuse(r Reason, format string, args ...any) *Refusal {
 	return &Refusal{r, fmt.Sprintf(format, args...)}
 }
 
-// Possible returns why a task with these facts cannot be suspended at all, or nil if it
-// can. It only examines the facts. With moving, it also checks whether the task can
-// resume on another GPU.
+// Possible returns an error if a task with these facts cannot be suspended at all. It
+// only examines the facts. With moving, it also checks whether the task can resume on
+// another GPU.
 func (f Facts) Possible(moving bool) error {
 	major, _, _ := strings.Cut(f.Driver, ".")
 	version, err := strconv.Atoi(major)
@@ -160,14 +160,14 @@ func pids(all []known) string {
 
 // find returns the CUDA processes of a container, by number. Other processes, such as
 // data-loader workers, are no obstacle (cuda-checkpoint#28). The container must not be
-// frozen: a frozen process answers nothing.
+// frozen: the driver gets no answer from a frozen process.
 func (s *Suspender) find(ctx context.Context, c Container) ([]known, error) {
 	var out []known
 	all := slices.Clone(c.PIDs)
 	slices.Sort(all)
 	for _, pid := range slices.Compact(all) {
 		p, err := s.look(c, pid)
-		if errors.Is(err, errEnded) || errors.Is(err, errForeign) { // its number may belong to another process now
+		if errors.Is(err, errEnded) || errors.Is(err, errForeign) { // its process number may belong to another process now
 			continue
 		}
 		if err != nil {

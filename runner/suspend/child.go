@@ -85,7 +85,7 @@ func start(cmd *exec.Cmd, limit time.Duration) (*child, error) {
 	}
 }
 
-// read hands the answers to their callers until the helper ends.
+// read passes the answers to their callers until the helper ends.
 func (c *child) read(lines *bufio.Reader) {
 	defer close(c.ended)
 	var wrong error

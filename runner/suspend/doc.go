@@ -1,14 +1,14 @@
-// Package suspend takes a running CUDA process off its GPU and puts it back,
-// unchanged, on the same or another GPU of the same kind. It uses the checkpoint
-// functions of NVIDIA's driver (libcuda.so.1, driver 570 and newer).
+// Package suspend takes a running CUDA process off its GPU and puts it back, unchanged,
+// on the same or another GPU of the same kind. It uses the checkpoint functions of
+// NVIDIA's driver (libcuda.so.1, driver 570 and newer).
 //
-// A [Helper] makes the calls in a process of its own: a call of the driver may hang
-// or crash, and cuInit takes some seconds, so there is one helper that lives on. A
-// [Suspender] does what a task needs: check, lock, checkpoint and freeze; thaw,
+// A [Helper] makes the calls in a process of its own: a call of the driver may hang or
+// crash, and cuInit takes some seconds, so there is one helper for all calls. A
+// [Suspender] performs the steps for a task: check, lock, checkpoint and freeze; thaw,
 // restore and unlock. Every operation ends with an [Outcome].
 //
-// The package decides nothing: which task is suspended, when, and where the host
-// memory for it comes from is the caller's. It does not read NVML and asks no engine.
+// The caller decides which task is suspended, and when, and provides the host memory for
+// it. The package reads neither NVML nor the engine.
 //
 // # What the driver needs and refuses
 //
@@ -29,11 +29,12 @@
 //
 // # The helper
 //
-// It lives on, because cuInit takes some 2.7 s each time (NVIDIA/nvcf#263; 0.1 s on an H100
-// with persistence mode). At most 16 calls run at the same time. If one hangs, no further
-// call begins, the helper waits for the others up to their limits, and is replaced. If it
-// crashes during several calls, they are repeated one at a time, to find the task at fault.
-// There is never more than one: a lock file separates the helpers of two daemons.
+// It stays running, because cuInit takes some 2.7 s each time (NVIDIA/nvcf#263; 0.1 s on
+// an H100 with persistence mode). At most 16 calls run at the same time. If one hangs, no
+// further call begins, the helper waits for the others up to their limits, and is
+// replaced. If it crashes during several calls, they are repeated one at a time, to find
+// the task at fault. There is never more than one: a lock file separates the helpers of
+// two daemons.
 //
 //	start of the helper    1 min
 //	lock                   10 s by the driver itself, and 5 s more
@@ -42,14 +43,14 @@
 //
 // Each step begins with the driver's own answer about the state. On the way back to
 // running, a failed call is made up to three times. A lock that timed out may still have
-// taken hold (checkpoint-restore/criu#2469), so it is undone as well.
+// taken effect (checkpoint-restore/criu#2469), so it is undone as well.
 //
 // # Limits
 //
-// The CPU side stays on the machine: this is no checkpoint on disk. Between checkpoint and
-// freeze, and between thaw and unlock, the program's threads run without CUDA. Tests use a
-// library in C that plays the driver's functions (testdata/libcuda.c). Not measured:
-// several GPUs, moving, data-loader workers, host memory limits.
+// The CPU side stays on the machine: this is no checkpoint on disk. Between checkpoint
+// and freeze, and between thaw and unlock, the program's threads run without CUDA. Tests
+// use a library in C that simulates the driver's functions (testdata/libcuda.c). Not
+// measured: several GPUs, moving, data-loader workers, host memory limits.
 //
 // Sources: the CUDA driver API, "CUDA Checkpointing"
 // (docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html); NVIDIA's

@@ -2,8 +2,8 @@ package suspend
 
 import "fmt"
 
-// State is the driver's state of a CUDA process (CUprocessState). The numbers are the
-// driver's.
+// State is the driver's state of a CUDA process (CUprocessState). The numbers are from
+// the driver.
 type State int32
 
 // States of a process. Checkpointing and Restoring are reported by drivers with CUDA 13.4

@@ -9,7 +9,8 @@ import (
 // ErrClosed means that the helper was closed.
 var ErrClosed = errors.New("the suspend helper is closed")
 
-// Unavailable says why there is no helper to make calls. The driver was not called.
+// Unavailable is the reason why there is no helper to make calls. The driver was not
+// called.
 type Unavailable struct{ Why string }
 
 func (e *Unavailable) Error() string { return "suspending is not possible here: " + e.Why }

@@ -15,8 +15,8 @@ import (
 )
 
 // CgroupFreezer freezes containers by their control groups, of version 1 or 2, as engines
-// do for `docker pause`. The engine does not know this, and shows the container as
-// running. Only root can do this.
+// do for `docker pause`. The engine is not informed, and shows the container as running.
+// Only root can do this.
 type CgroupFreezer struct {
 	Root string // folder with /proc and /sys; empty means "/"
 }
@@ -104,7 +104,7 @@ func (f CgroupFreezer) set(ctx context.Context, c Container, freeze bool) error 
 	}
 }
 
-// States of a group, in the words of version 1, which has FREEZING between them.
+// States of a group, with the names of version 1, which also has FREEZING.
 const (
 	thawed = "THAWED"
 	frozen = "FROZEN"

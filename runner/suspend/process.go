@@ -14,19 +14,19 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// Container holds what the caller knows of a task's container.
+// Container is the caller's data about a task's container.
 type Container struct {
-	// ID is its name in control groups, as package cgroup returns it.
+	// ID is the container's name in control groups, as package cgroup returns it.
 	ID string
-	// PIDs are its processes, by their numbers on the host.
+	// PIDs are the container's processes, by their numbers on the host.
 	PIDs []int
-	// Leave is the folder through which its task may be asked to vacate its GPUs (package
-	// leave), or empty if it has none.
+	// Leave is the folder through which the task can be asked to vacate its GPUs (package
+	// leave), or empty if there is none.
 	Leave string
 }
 
 // Process is a process of a container. Start distinguishes the process from a later one
-// with the same number, and is in clock ticks since the boot.
+// with the same number, and is its start time in clock ticks since the boot.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
@@ -88,8 +88,8 @@ func readProcess(root string, pid int) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	// "PID (NAME) STATE ..."; the name may hold anything. Behind it, the state is
-	// the first field and the start the 20th (proc_pid_stat(5)).
+	// "PID (NAME) STATE ..."; the name may contain any character. After it, the state is the
+	// first field and the start the 20th (proc_pid_stat(5)).
 	end := strings.LastIndexByte(string(text), ')')
 	fields := strings.Fields(string(text[end+1:]))
 	if end < 0 || len(fields) < 20 {

@@ -8,13 +8,13 @@ import (
 
 // The order of the steps is fixed for both operations.
 //
-// Suspend: lock, checkpoint, freeze. The driver talks to a thread of the process
-// itself, the restore thread (cuCheckpointProcessGetRestoreThreadId). A frozen
-// process answers no call, not even the one for its state (CRIU locks before it
-// freezes, checkpoint-restore/criu#2470).
+// Suspend: lock, checkpoint, freeze. The driver talks to a thread of the process itself,
+// the restore thread (cuCheckpointProcessGetRestoreThreadId). A frozen process answers no
+// call, not even the one for its state (CRIU locks before it freezes,
+// checkpoint-restore/criu#2470).
 //
-// Resume: thaw, restore, unlock. Restore needs that thread as well: CRIU wakes it, and it
-// alone, before it restores. A control group wakes all threads. That does no harm,
+// Resume: thaw, restore, unlock. Restore needs that thread as well; CRIU wakes only that
+// thread before it restores. A control group wakes all threads. That does no harm,
 // because the threads' CUDA calls wait until unlock. Only a program that touches managed
 // memory would crash, so such a task is not suspended.
 
@@ -54,7 +54,8 @@ func (o *op) suspend(ctx context.Context) error {
 	return and(err, o.undo(context.WithoutCancel(ctx)))
 }
 
-// undo lets the task run again after a failed suspend, or returns that the task is lost.
+// undo lets the task run again after a failed suspend. Its error reports that the task is
+// lost.
 func (o *op) undo(ctx context.Context) error {
 	if err := o.s.thaw(ctx, o.c); err != nil {
 		o.result.Outcome = Lost
@@ -72,8 +73,8 @@ func (o *op) undo(ctx context.Context) error {
 
 // Target is the destination of a resumed process.
 type Target struct {
-	// Pairs move the process to other GPUs. They must name every GPU that the driver
-	// knows the process to have. If empty, the process resumes on the same GPU.
+	// Pairs move the process to other GPUs. They must name every GPU that the process has
+	// according to the driver. If empty, the process resumes on the same GPU.
 	Pairs []Pair
 	// Bytes is the process's GPU memory, for the time limit of copying, or 0 if unknown.
 	Bytes int64

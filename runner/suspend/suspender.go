@@ -30,7 +30,7 @@ type Freezer interface {
 
 // Limits are the longest times of steps. 0 means the default, given at each field.
 type Limits struct {
-	State  time.Duration // asking for a state; 10 s
+	State  time.Duration // query of a state; 10 s
 	Lock   time.Duration // waiting for the process to come to rest; 10 s
 	Copy   time.Duration // checkpoint or restore if the memory is not known; 5 min
 	Unlock time.Duration // 10 s
@@ -41,8 +41,9 @@ type Limits struct {
 const lockMargin = 5 * time.Second
 
 // CopyLimit returns the time limit for copying this many bytes. 80 GB took 15 s on an
-// H100, one direction (cuda-checkpoint#29). The limit is ten times that and half a
-// minute, for slower machines, several tasks at once, and a driver that wakes up a GPU.
+// H100 in one direction (cuda-checkpoint#29). The limit is ten times as long, plus half a
+// minute, to allow for slower machines, several tasks at once, and a driver that
+// initializes a GPU.
 func CopyLimit(bytes int64) time.Duration {
 	const slowest = 500_000_000 // bytes per second
 	return 30*time.Second + time.Duration(float64(max(bytes, 0))/slowest*float64(time.Second))

@@ -25,8 +25,8 @@ type request struct {
 	LimitMS int64 `json:"limit_ms"`
 }
 
-// reply is a line from the helper. The first reply has ID 0 and says that the library is
-// loaded, or why not.
+// reply is a line from the helper. The first reply has ID 0 and reports that the library
+// is loaded, or the error.
 type reply struct {
 	ID    uint64 `json:"id"`
 	Code  Code   `json:"code,omitempty"`
@@ -37,7 +37,8 @@ type reply struct {
 
 var errLong = fmt.Errorf("a line of more than %d bytes", maxLine)
 
-// readLine reads one line into v. Errors are io.EOF, or describe the error in the line.
+// readLine decodes one line into v. The error is io.EOF, or describes the problem in the
+// line.
 func readLine(r *bufio.Reader, v any) error {
 	line, err := r.ReadSlice('\n')
 	switch {

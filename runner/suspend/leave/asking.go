@@ -10,7 +10,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// By suspends containers: a [suspend.Suspender], or a stand-in.
+// By suspends containers: a [suspend.Suspender], or a stand-in for tests.
 type By interface {
 	Suspend(ctx context.Context, c suspend.Container, f suspend.Facts) (suspend.Result, error)
 	Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error)
@@ -24,8 +24,8 @@ const (
 	// defaultLimit is the time that a program has for its step and for copying. The copies
 	// of the driver have half a minute and more (suspend.CopyLimit).
 	defaultLimit = time.Minute
-	// poll is the time between two looks at an answer. The kernel cannot notify about it if
-	// a container's files are not the machine's own.
+	// poll is the time between two checks for an answer. The kernel cannot notify about an
+	// answer if a container's files are not on the machine's own file system.
 	poll = 20 * time.Millisecond
 )
 
@@ -34,21 +34,22 @@ const (
 // frozen.
 //
 // Outcomes are as in package suspend. GPU memory of the program beside its tensors, such
-// as its CUDA context, stays on the GPU: measure it before allocating its memory to others.
+// as its CUDA context, stays on the GPU: measure this memory before allocating the rest
+// to other tasks.
 type Asking struct {
 	Driver By
-	Limit  time.Duration // for a step and for copying; 0 means a minute
+	Limit  time.Duration // longest time for a step and for copying; 0 means a minute
 }
 
 var _ By = (*Asking)(nil)
 
-// errSlow: the program has not answered.
+// errSlow means that the program has not answered.
 var errSlow = errors.New("the task did not answer in time")
 
-// errEnded: no process of the container is left.
+// errEnded means that no process of the container is left.
 var errEnded = errors.New("the task has ended")
 
-// refusedError is a program's reason.
+// refusedError is a program's reason for a refusal.
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string {
@@ -61,7 +62,7 @@ func (a *Asking) offers(c suspend.Container) (Folder, bool) {
 	return f, f != "" && f.Offered()
 }
 
-// ask gives an order and waits for its answer.
+// ask writes an order and waits for the answer.
 func (a *Asking) ask(ctx context.Context, c suspend.Container, f Folder, leave bool) error {
 	o, err := f.give(leave)
 	if err != nil {
@@ -103,7 +104,7 @@ func lives(c suspend.Container) bool {
 }
 
 // Suspend asks a task that offers it to vacate. If it cannot, or does not answer, it is
-// ordered to stay, and the driver suspends it: that works at any point of the program.
+// ordered to stay, and the driver suspends it, which works at any point of the program.
 func (a *Asking) Suspend(ctx context.Context, c suspend.Container, facts suspend.Facts) (suspend.Result, error) {
 	f, ok := a.offers(c)
 	if !ok {
@@ -141,7 +142,7 @@ func (a *Asking) away(c suspend.Container) (Folder, bool) {
 // Resume asks a task that vacated its GPU to return. It can return only to the GPU that it
 // had, because it sees no other.
 func (a *Asking) Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error) {
-	if f, ok := a.away(c); ok && p.PID == 0 { // the driver knows the processes it has suspended
+	if f, ok := a.away(c); ok && p.PID == 0 { // PID is set if the driver suspended the process
 		return a.back(ctx, c, f, t)
 	}
 	return a.Driver.Resume(ctx, c, p, t)
@@ -170,9 +171,9 @@ func (a *Asking) back(ctx context.Context, c suspend.Container, f Folder, t susp
 	return suspend.Result{Outcome: suspend.Suspended}, err
 }
 
-// Recover finishes what a daemon that died has begun. Its orders to a task that vacates on
-// request are in the task's folder, and the program carries them out meanwhile. If the
-// driver may have suspended the task, the driver lets it run first.
+// Recover finishes what a daemon that died has begun. Its orders to a task that vacates
+// on request are in the task's folder, where the program may have executed them
+// meanwhile. If the driver may have suspended the task, the driver lets it run first.
 func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, facts suspend.Facts, t suspend.Target) (suspend.Result, error) {
 	f, ok := a.offers(c)
 	if !ok {
@@ -183,7 +184,7 @@ func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.
 		return a.Driver.Recover(ctx, c, want, facts, t)
 	}
 	away := last.n > 0 && (last.leave || f.isAway(last))
-	// A program that answered too late may have left before the driver took it too.
+	// A program that answered too late may have left before the driver also suspended it.
 	if driver := facts.Possible(false) == nil && !facts.MPS; driver && !last.leave && (last.n > 0 || want == suspend.Runs) {
 		result, err := a.Driver.Recover(ctx, c, suspend.Runs, facts, t)
 		if err != nil || result.Outcome != suspend.Runs {
@@ -202,7 +203,8 @@ func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.
 // Thaw thaws a container that the driver's suspend has frozen.
 func (a *Asking) Thaw(ctx context.Context, c suspend.Container) error { return a.Driver.Thaw(ctx, c) }
 
-// Frozen reports whether a container is frozen. A container whose task has vacated is not.
+// Frozen reports whether a container is frozen. A container whose task has vacated is not
+// frozen.
 func (a *Asking) Frozen(ctx context.Context, c suspend.Container) (bool, error) {
 	return a.Driver.Frozen(ctx, c)
 }

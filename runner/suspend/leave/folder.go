@@ -20,7 +20,7 @@ const (
 	answerFile = "answer"
 )
 
-// offer is the offer of a program that speaks this version of the protocol.
+// offer is the offer of a program that supports this version of the protocol.
 const offer = "carma-leave 1"
 
 // maxLine is the number of bytes read of a file.
@@ -30,7 +30,7 @@ const maxLine = 512
 // writable by the task's user.
 type Folder string
 
-// Make makes the folder for a task of a user. One that is there is kept.
+// Make makes the folder for a task of a user. An existing folder is kept.
 func (f Folder) Make(uid, gid int) error {
 	inner := filepath.Join(string(f), taskFolder)
 	if err := os.MkdirAll(string(f), 0o755); err != nil {
@@ -81,8 +81,8 @@ func (f Folder) order() (order, error) {
 	return order{n: n, leave: word == "leave"}, nil
 }
 
-// give writes the next order. One that says the same as the last is not written again,
-// so that a program that is at it is not asked twice.
+// give writes the next order. An order that equals the last one is not written again, so
+// that a program that is executing it is not asked twice.
 func (f Folder) give(leave bool) (order, error) {
 	last, err := f.order()
 	if err != nil || last.n > 0 && last.leave == leave {
@@ -116,13 +116,14 @@ func (f Folder) answer(to order) (word, why string, ok bool) {
 	return word, why, true
 }
 
-// Left reports whether the task was last asked to leave: it has left, or is about to.
+// Left reports whether the last order to the task was to leave, so it has left or is
+// about to.
 func (f Folder) Left() bool {
 	o, err := f.order()
 	return err == nil && o.n > 0 && o.leave
 }
 
-// isAway reports whether the program has left, and has not answered the order after that.
+// isAway reports whether the program has left, and has not answered a later order.
 func (f Folder) isAway(last order) bool {
 	word, _, ok := f.answer(order{n: last.n - 1})
 	return ok && word == left
