@@ -24,11 +24,11 @@ type Options struct {
 }
 
 // Follow calls fn with the lines of an attempt's log in order. The line's text is only
-// valid during the call. Where output is missing, one line with stream [Note] says how
-// much. It returns nil at the end of the present output or, with Follow while the log is
-// being written, when the attempt is over. Else it returns the error of fn or of ctx, or
-// [ErrNotFound]. A slow fn delays no writer. If output is deleted before fn gets it, a
-// note says so.
+// valid during the call. Where output is missing, one line with stream [Note] contains
+// the amount. It returns nil at the end of the present output or, with Follow while the
+// log is being written, when the attempt is over. Else it returns the error of fn or of
+// ctx, or [ErrNotFound]. A slow fn delays no writer. If output is deleted before fn gets
+// it, a note says so.
 func (s *Store) Follow(ctx context.Context, task int64, attempt int, o Options, fn func(Line) error) error {
 	f := follower{s: s, k: key{task, attempt}, since: o.Since, fn: fn}
 	defer f.close()
@@ -226,7 +226,7 @@ func (f *follower) drain(ctx context.Context) error {
 	}
 }
 
-// newline is the length of a line's end, which pass does not count.
+// newline returns the length of a line's end, which pass does not count.
 func newline(l Line, ok bool) int64 {
 	if ok && l.Stream == Note {
 		return 0

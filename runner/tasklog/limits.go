@@ -68,7 +68,7 @@ func room(dir string) (size, free int64, err error) {
 	return int64(fs.Blocks) * fs.Bsize, int64(fs.Bavail) * fs.Bsize, err
 }
 
-// full says which limit leaves no room. Its text goes into the output.
+// full is the limit that leaves no room. Its text is written into the output.
 type full struct {
 	limit int64
 	of    limitOf
@@ -85,8 +85,7 @@ const (
 	ofDisk
 )
 
-// ErrLimit is wrapped by the errors that say that a limit leaves no room for
-// output.
+// ErrLimit means that a limit leaves no room for output. Other errors wrap it.
 var ErrLimit = errors.New("limit of output")
 
 func (f *full) Unwrap() error { return ErrLimit }

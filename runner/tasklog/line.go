@@ -9,7 +9,7 @@ import (
 // pieces, all but the last marked as partial.
 const MaxLine = 64 << 10
 
-// Stream says where a line comes from.
+// Stream is the source of a line.
 type Stream uint8
 
 // The streams. The first two have the numbers that package containers uses.
@@ -42,8 +42,8 @@ type Line struct {
 // timeFormat has all nine digits, so that lines sort as text.
 const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// appendLine appends l as it is stored, newline included. Its text must hold
-// no newline.
+// appendLine appends l as it is stored, newline included. The text must contain no
+// newline.
 func appendLine(b []byte, l Line) []byte {
 	b = l.At.UTC().AppendFormat(b, timeFormat)
 	b = append(b, ' ')

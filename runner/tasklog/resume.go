@@ -103,8 +103,8 @@ func (w *Writer) measure(segs []segment) error {
 	return nil
 }
 
-// scan calls fn with each complete line of a segment, its encoded form with
-// newline, and where it ends.
+// scan calls fn with each complete line of a segment, its encoded form with newline, and
+// the position of its end.
 func (s *Store) scan(k key, seg segment, fn func(l Line, ok bool, raw []byte, end int64)) error {
 	f, err := os.Open(s.path(k, seg))
 	if errors.Is(err, fs.ErrNotExist) {

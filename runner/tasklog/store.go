@@ -137,7 +137,7 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(0)
 }
 
-// Check returns why output cannot be written now, or nil if it can.
+// Check returns an error if output cannot be written now.
 func (s *Store) Check() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err

@@ -178,9 +178,9 @@ func (w *Writer) flush() bool {
 	return true
 }
 
-// Flush hands the buffer to the kernel, where it survives the end of this
-// process. Followers do not wait for it. Call it a few times per second, so
-// that a crash leaves little to be read again.
+// Flush writes the buffer to the kernel, where it survives the end of this process.
+// Followers do not wait for it. Call it a few times per second, so that a crash leaves
+// little to be read again.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
