@@ -1,12 +1,11 @@
-// Package web serves carma's page: the embedded files, who is signed in, and the
-// walls around it. What the page shows it asks of the API, as the user who is signed
-// in, so the API's rights are the page's. The page can ask for less than the API has:
-// [allowed] lists the routes.
+// Package web serves carma's page: its embedded files, the sessions, and the checks of
+// its requests. The page gets all its data from the API, as the user who is signed in, so
+// the API's rights apply. It can use only some of the API's routes: [allowed] lists them.
 //
-// A user is known by the API's unix socket, and gets a ticket there. A browser
-// changes the ticket into a session, once. A request of a session needs its cookie,
-// its key, which only the page's own origin can read, and a connection of the same
-// user of this machine (or root).
+// The API's unix socket identifies a user and issues a ticket. A browser exchanges the
+// ticket for a session, once. A request of a session needs its cookie, its key, which
+// only the page's own origin can read, and a connection of the same user of this machine
+// (or root).
 //
 //   - A ticket has 256 random bits, is valid for 5 minutes and once. It stands behind #,
 //     which browsers do not send, and leaves the address bar at once.
@@ -24,8 +23,9 @@
 //     its own 1,024 places with a limit per user, so a flood of the page takes none from
 //     the API's socket.
 //
-// The daemon makes one picture a second of the state while somebody looks, and sends
-// everybody the same changes. The live pages show at most 2,000 unfinished tasks. The
-// reasons of waiting tasks are not in the journal: they are noted every 15 s, in memory,
-// of the 40 tasks that have waited longest, at most 12 of each.
+// While somebody has the page open, the daemon takes a snapshot of the state every
+// second, and sends the same changes to everybody. The live pages show at most 2,000
+// unfinished tasks. The reasons of waiting tasks are not in the journal. Every 15 s the
+// daemon stores in memory the reasons of the 40 tasks that have waited longest, at most
+// 12 per task.
 package web

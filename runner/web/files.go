@@ -16,24 +16,26 @@ import (
 	"carma/runner/web/look"
 )
 
-// The files of the page, except the files shared with the replay's report (package look).
+// embedded contains the page's files, except the ones shared with the replay's report
+// (package look).
 //
 //go:embed page
 var embedded embed.FS
 
-// file is one file of the page, packed once.
+// file is one file of the page, compressed once.
 type file struct {
 	kind, tag    string
 	body, packed []byte
 }
 
-// kinds are fixed: the system's table of types may say otherwise.
+// kinds maps file name extensions to content types. The system's table of types may
+// differ, so it is not used.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
 }
 
-// Files returns the names and packed sizes in bytes of the page's files.
+// Files returns the names and compressed sizes in bytes of the page's files.
 func Files() map[string]int {
 	sizes := map[string]int{}
 	for name, f := range load() {
@@ -46,7 +48,7 @@ func load() map[string]file {
 	all := map[string]file{}
 	own, err := fs.Sub(embedded, "page")
 	if err != nil {
-		panic(err) // the files are in the program
+		panic(err) // cannot happen, the files are in the program
 	}
 	for _, from := range []fs.FS{own, look.Files()} {
 		err := fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
@@ -58,7 +60,7 @@ func load() map[string]file {
 			return err
 		})
 		if err != nil {
-			panic(err) // the files are in the program
+			panic(err) // cannot happen, the files are in the program
 		}
 	}
 	return all
@@ -77,7 +79,7 @@ func pack(name string, body []byte) file {
 	return file{kind, `"` + hex.EncodeToString(sum[:8]) + `"`, body, packed.Bytes()}
 }
 
-// files serves the page's files. Browsers ask each time whether one has changed.
+// files serves the page's files. Browsers check each time whether a file has changed.
 func files() http.Handler {
 	all := load()
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// TicketLife is the time for which an address signs in: time to type an ssh command.
+	// TicketLife is the time for which a ticket is valid, long enough to type an ssh
+	// command.
 	TicketLife = 5 * time.Minute
-	// SessionLife ends a session, used or not: a working day.
+	// SessionLife is the time after which a session ends, used or not: a working day.
 	SessionLife = 12 * time.Hour
-	// Largest numbers for one user; a further one ends the oldest.
+	// Largest numbers per user. A further ticket or session ends the oldest one.
 	maxTickets, maxSessions = 8, 16
 )
 
@@ -25,8 +26,8 @@ type User struct {
 	Name     string
 }
 
-// Logins are the tickets and sessions. They are in memory only: a restart of the
-// daemon signs everybody out. Safe for concurrent use.
+// Logins contains the tickets and sessions, in memory only. A restart of the daemon signs
+// everybody out. The methods are safe for concurrent use.
 type Logins struct {
 	now func() time.Time
 
@@ -35,7 +36,8 @@ type Logins struct {
 	sessions []*session // oldest first
 }
 
-// Secrets are kept as digests: who reads the daemon's memory later cannot use them.
+// digest is the stored form of a secret. Somebody who reads the daemon's memory later
+// cannot use it.
 type digest [sha256.Size]byte
 
 type ticket struct {
@@ -51,13 +53,13 @@ type session struct {
 	over        chan struct{} // closed when it ends before its time
 }
 
-// NewLogins returns none; now is the wall clock.
+// NewLogins returns empty Logins. now is the wall clock.
 func NewLogins(now func() time.Time) *Logins { return &Logins{now: now} }
 
 // secret returns 256 random bits as text.
 func secret() string {
 	b := make([]byte, 32)
-	rand.Read(b) // it never fails
+	rand.Read(b) // never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -68,7 +70,7 @@ func (d digest) is(other digest) bool { return subtle.ConstantTimeCompare(d[:], 
 // secretLength is the length of a secret as text.
 const secretLength = 43
 
-// Ticket returns a text that signs a user in, once, and when it ends.
+// Ticket returns a text that signs a user in once, and the time at which it expires.
 func (l *Logins) Ticket(u User) (text string, ends time.Time) {
 	text, ends = secret(), l.now().Add(TicketLife)
 	l.mu.Lock()
@@ -81,7 +83,7 @@ func (l *Logins) Ticket(u User) (text string, ends time.Time) {
 	return text, ends
 }
 
-// enter changes a ticket into a session, for a connection of the user peer.
+// enter exchanges a ticket for a session, for a connection of the user peer.
 func (l *Logins) enter(text string, peer int) (s *session, cookie, key string) {
 	given := digestOf(text)
 	l.mu.Lock()
@@ -103,7 +105,7 @@ func (l *Logins) enter(text string, peer int) (s *session, cookie, key string) {
 	return nil, "", ""
 }
 
-// ticketed reports whether a text is a ticket, whosever.
+// ticketed reports whether a text is a ticket of any user.
 func (l *Logins) ticketed(text string) bool {
 	given := digestOf(text)
 	l.mu.Lock()
@@ -112,8 +114,8 @@ func (l *Logins) ticketed(text string) bool {
 	return slices.ContainsFunc(l.tickets, func(t *ticket) bool { return t.of.is(given) })
 }
 
-// session returns the session of a cookie and a key, or nil if there is none. The user of
-// the connection must be checked then, see mayBe.
+// session returns the session of a cookie and a key, or nil if there is none. The caller
+// must then check the user of the connection, see mayBe.
 func (l *Logins) session(cookie, key string) *session {
 	if len(cookie) != secretLength || len(key) != secretLength {
 		return nil
@@ -153,7 +155,8 @@ func (l *Logins) sweep() {
 	}
 }
 
-// mayBe reports whether a connection of a user may be another's: only root's.
+// mayBe reports whether a connection of the user peer may belong to u. Root's connection
+// may belong to anybody.
 func mayBe(peer int, u User) bool { return peer == u.UID || peer == 0 }
 
 func of[T any](all []*T, keep func(*T) bool) (some []*T) {

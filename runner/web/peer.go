@@ -12,12 +12,13 @@ import (
 	"strings"
 )
 
-// established is the state of an open connection in /proc/net/tcp. The kernel shows
-// a socket that its program has closed as root's, so no other state is believed.
+// established is the state of an open connection in /proc/net/tcp. The kernel reports
+// root as the owner of a socket that its program has closed, so entries in other states
+// are ignored.
 const established = "01"
 
 // PeerOf returns the user of the program at the other end of a loopback connection, from
-// the kernel's table of connections, or false if it is not there.
+// the kernel's table of connections, or false if the connection is not listed.
 func PeerOf(c net.Conn) (uid int, ok bool) {
 	from, ok1 := addressOf(c.RemoteAddr())
 	to, ok2 := addressOf(c.LocalAddr())

@@ -25,11 +25,11 @@ type Options struct {
 
 type page struct {
 	Options
-	cookie string // its name: browsers send cookies to every port of a host
+	cookie string // name of the cookie, unique because browsers send cookies to every port of a host
 	files  http.Handler
 }
 
-// Handler returns the page.
+// Handler returns the handler of the page.
 func Handler(o Options) http.Handler {
 	p := &page{Options: o, cookie: "carma-" + secret()[:8], files: files()}
 	mux := http.NewServeMux()
@@ -66,7 +66,7 @@ func (p *page) signed(next http.HandlerFunc) http.HandlerFunc {
 		if err == nil {
 			s = p.Logins.session(cookie.Value, req.Header.Get("Carma-Key"))
 		}
-		if s != nil { // only now: to ask the kernel costs it a look through all connections
+		if s != nil { // done last, because the kernel searches all connections
 			if peer, known := p.Peer(req.Context()); !known || !mayBe(peer, s.user) {
 				s = nil
 			}
@@ -95,11 +95,11 @@ func sessionOf(req *http.Request) *session { return req.Context().Value(sessionK
 type signedIn struct {
 	User string `json:"user"`
 	UID  int    `json:"uid"`
-	// Admin: the page offers to change the tasks of others.
+	// Admin is set if the page offers to change the tasks of others.
 	Admin bool      `json:"admin,omitempty"`
 	Ends  time.Time `json:"ends"`
-	// Key goes with every request. The page keeps it where only its own origin reads
-	// it: the cookie alone reaches every port of the host.
+	// Key must be sent with every request. The page stores it where only its own origin can
+	// read it, because browsers send the cookie to every port of the host.
 	Key string `json:"key,omitempty"`
 }
 
@@ -142,7 +142,7 @@ func (p *page) logout(w http.ResponseWriter, req *http.Request) {
 	answer(w, struct{}{})
 }
 
-// ask hands a request to the API, as the user who is signed in.
+// ask passes a request to the API, as the user who is signed in.
 func (p *page) ask(w http.ResponseWriter, req *http.Request) {
 	if !mayAsk(req) {
 		refuse(w, http.StatusForbidden, "the page cannot do this; the command line can")
@@ -154,7 +154,7 @@ func (p *page) ask(w http.ResponseWriter, req *http.Request) {
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(v) // it fails only if the caller is gone
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client has disconnected
 }
 
 // refuse answers with a problem document, as the API does.

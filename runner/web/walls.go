@@ -10,11 +10,11 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// policy is the page's Content-Security-Policy: its own files, and nothing else.
+// policy is the page's Content-Security-Policy. It allows the page's own files only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// harden sets the headers of every answer.
+// harden sets the security headers of a response.
 func harden(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
@@ -25,10 +25,10 @@ func harden(h http.Header) {
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
 }
 
-// ownHost reports whether a request was made to an address of this machine itself, not to a
-// name that a name server can give to it. Any port is allowed: ssh forwards from any.
-// localhost is two addresses, and another user may listen at the one that the page does not
-// have: its script would be of the page's origin.
+// ownHost reports whether a request's host is a loopback address, and not a name that a
+// name server can point to this machine. Any port is allowed, because ssh can forward
+// any. localhost is refused: it has two addresses, and another user may listen at the one
+// that the page does not use, with scripts in the page's origin.
 func ownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -36,8 +36,8 @@ func ownHost(host string) bool {
 	return slices.Contains([]string{"127.0.0.1", "::1", "[::1]"}, host)
 }
 
-// OwnHost lets only requests through that were made to a loopback address or to localhost.
-// It refuses web sites with names that were made to point here.
+// OwnHost passes only requests to a loopback address or localhost. It refuses web sites
+// whose names were made to point to this machine.
 func OwnHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		name, _, err := net.SplitHostPort(req.Host)
@@ -52,8 +52,8 @@ func OwnHost(next http.Handler) http.Handler {
 	})
 }
 
-// ownOrigin reports whether the page itself makes a request, not another page in the
-// same browser. Browsers send Origin with everything but GET.
+// ownOrigin reports whether the page itself makes a request, not another page in the same
+// browser. Browsers send Origin with all methods except GET.
 func ownOrigin(req *http.Request) bool {
 	if opens(req) {
 		return true
@@ -68,15 +68,17 @@ func ownOrigin(req *http.Request) bool {
 	return origin == "http://"+req.Host
 }
 
-// opens reports whether a request follows a link to the page, from a chat or a terminal in
-// the browser. The files that this shows hold no secrets, and no frame may have them.
+// opens reports whether a request follows a link to the page, from a chat or a terminal
+// in the browser. The files that such a request returns contain no secrets, and cannot be
+// shown in frames.
 func opens(req *http.Request) bool {
 	return req.Method == http.MethodGet && !strings.HasPrefix(req.URL.Path, "/v1/") && req.URL.Path != "/session" &&
 		req.Header.Get("Sec-Fetch-Mode") == "navigate" && req.Header.Get("Sec-Fetch-Dest") == "document" && req.Header.Get("Origin") == ""
 }
 
-// The routes of the API that the page uses: views, and changes of a task that can be
-// undone, or end it. No submission, no terminal, nothing of admins.
+// allowed contains the routes of the API that the page uses: views, and changes of a task
+// that can be undone or that end it. It has no submission, no terminal and no routes for
+// administrators.
 var allowed = map[string]func() *regexp.Regexp{
 	http.MethodGet:  lazyregexp.New(`^/v1/(live/events|timeline|info|gpus|quotas|tasks|tasks/[^/]+(/why|/logs|/history)?)$`),
 	http.MethodPost: lazyregexp.New(`^/v1/tasks/[^/]+/(stop|hold|release|suspend|resume)$`),
@@ -84,6 +86,6 @@ var allowed = map[string]func() *regexp.Regexp{
 
 func mayAsk(req *http.Request) bool {
 	routes := allowed[req.Method]
-	// The path is read twice, here and by the API: only one that both read alike.
+	// The path is parsed here and by the API, so allow only paths that both parse alike.
 	return routes != nil && routes().MatchString(req.URL.Path) && routes().MatchString(req.URL.EscapedPath()) && !strings.Contains(req.URL.Path, "..")
 }

@@ -1,6 +1,6 @@
-// Package look has the drawing code that carma's page and the replay's report share:
-// colours, times and figures, charts (uPlot, with its licence), and the choice of theme. It
-// serves and asks nothing.
+// Package look contains the drawing code that carma's page and the replay's report share:
+// colours, times and figures, charts (uPlot, with its licence), and the choice of theme.
+// It serves no requests.
 package look
 
 import (
@@ -16,21 +16,21 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Files are the style sheets and modules. Folder others has third-party ones, with their
-// licences.
+// Files returns the style sheets and modules. Folder others contains third-party files,
+// with their licences.
 func Files() fs.FS {
 	sub, err := fs.Sub(embedded, "files")
 	if err != nil {
-		panic(err) // the folder is in the program
+		panic(err) // cannot happen, the folder is in the program
 	}
 	return sub
 }
 
-// Text is the content of one file.
+// Text returns the content of one file.
 func Text(name string) string {
 	text, err := fs.ReadFile(Files(), name)
 	if err != nil {
-		panic(err) // the files are in the program
+		panic(err) // cannot happen, the files are in the program
 	}
 	return string(text)
 }
@@ -41,9 +41,9 @@ var (
 	topLevel   = lazyregexp.New(`(?m)^(?:export )?(?:async function|function|const|let|class) (\w+)`)
 )
 
-// Script is one script made of modules, for a file that stands alone: each of them comes
-// after the modules that it imports, without its imports and exports. They are looked for
-// in own, then here. Two modules may not use a name at top level.
+// Script joins modules to one script, for a self-contained file. Each module comes after
+// the modules that it imports, without its imports and exports. Modules are searched in
+// own, then in this package. Two modules may not use the same name at top level.
 func Script(own fs.FS, main string) (string, error) {
 	s := script{own: own, done: map[string]bool{}, names: map[string]string{}}
 	if err := s.add(main); err != nil {
@@ -56,7 +56,7 @@ type script struct {
 	own   fs.FS
 	out   strings.Builder
 	done  map[string]bool
-	names map[string]string // of which module; look-up only
+	names map[string]string // module of each top-level name, for look-ups only
 }
 
 func (s *script) add(name string) error {
