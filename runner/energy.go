@@ -29,7 +29,7 @@ type energyBook struct {
 	dirty bool               // the book changed since it was last stored
 }
 
-// energyLine is an attempt's account.
+// energyLine is the energy account of an attempt.
 type energyLine struct {
 	user   string
 	gpus   []string
@@ -40,13 +40,14 @@ type energyLine struct {
 	counted units.Instant
 }
 
-// energyPage is a GPU's account. When a task starts or ends between two samples, joules
-// are shared by the power draw. The next sample shares the rest of its own joules.
+// energyPage is the energy account of a GPU. When a task starts or ends between two
+// samples, the energy so far is shared out by the power draw. The next sample shares out
+// the rest.
 type energyPage struct {
 	parent string                   // the card of a MIG instance, else the GPU itself
 	at     units.Instant            // the time up to which joules are shared out, or 0 before the first sample
 	joules float64                  // the source's counter in the last sample
-	watts  float64                  // the draw in the last sample
+	watts  float64                  // power draw in the last sample
 	ahead  float64                  // joules shared out since that the counter has not shown
 	least  float64                  // the lowest draw seen without tasks, or 0
 	own    float64                  // the card's own counter, or 0 if it has none

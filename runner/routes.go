@@ -18,13 +18,13 @@ type rule struct {
 	// decides whether the request is answered. Without the right to another action, parts
 	// of the answer are left out.
 	acts []rights.Action
-	// pods is the right to pods of the namespace of the task, or of the group's tasks,
-	// that a user of the cluster needs in addition, or nil if the request is about no
+	// pods is the additional right that a user of the cluster needs: to pods in the
+	// namespace of the task, or of the group's tasks. It is nil if the request is about no
 	// task.
 	pods *containers.Access
 	// anybody reports whether the request is answered without a caller.
 	anybody bool
-	// never says why the request is not offered over TLS, or is empty.
+	// never is the reason why the request is not offered over TLS, or empty.
 	never string
 }
 

@@ -31,7 +31,7 @@ func (r *Runner) ServeRemote(l net.Listener, certificate certs.Get) {
 // serveRemote answers over TLS until ctx ends.
 func (r *Runner) serveRemote(ctx context.Context) error {
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, // terminals take over their connection
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, // terminals hijack connections, impossible in HTTP/2
 		GetCertificate: r.remoteCert,
 	}
 	l := netutil.LimitListener(r.remoteAt, placesFor(remoteConnections, 8))

@@ -22,7 +22,7 @@ import (
 //   - letter: the short form of its flag.
 //   - value: what the value is called in help, if not after its type.
 //   - name: its name, if not the field's JSON name with dashes.
-//   - unit: how its text is read where the type does not say: memory,
+//   - unit: the syntax of its text, if the type does not determine it: memory,
 //     parameters, shape, GPUs, "time or 0", in which 0 is kept as
 //     [Never], tasks, or one of units in fitting.go.
 //   - enum: the words that can be given, and words, if the API says more about

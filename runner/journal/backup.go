@@ -129,9 +129,9 @@ func CheckFolder(dir string) (stand string, err error) {
 	return h.stand(), nil
 }
 
-// Restore puts a backup in place of the journal in dir. The old files are kept in a folder
-// of their own. acceptLoss lets the next start adopt the containers that the backup does
-// not know. It returns what it did, in lines for people. While a daemon runs, the error
+// Restore puts a backup in place of the journal in dir. The old files are kept in a
+// folder of their own. acceptLoss lets the next start adopt the containers that are not
+// in the backup. It returns a report in lines for people. While a daemon runs, the error
 // wraps [ErrLocked].
 func Restore(dir, file string, acceptLoss bool) (report []string, err error) {
 	stand, err := CheckFile(file)

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Feature is something in the rows of a journal that earlier programs do not know. The
-// journal records a feature in the transaction that first writes one of its items, and from
-// then on a program without this feature refuses the journal.
+// Feature is something in the rows of a journal that is unknown to earlier programs. The
+// journal records a feature in the transaction that first writes one of its items, and
+// from then on a program without this feature refuses the journal.
 type Feature struct {
 	// Name is for people, and never changes.
 	Name string
@@ -125,8 +125,8 @@ func (h *head) note(version, form string, body []byte) error {
 	return nil
 }
 
-// Newer is the error that a newer carma has written something that this program does not
-// know. It wraps [ErrNewer].
+// Newer is the error that a newer carma has written something that is unknown to this
+// program. It wraps [ErrNewer].
 type Newer struct {
 	What string // the unknown feature
 	// Version is a version that can continue, or empty if unknown.

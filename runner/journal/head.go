@@ -26,7 +26,7 @@ type head struct {
 	// instance is the value of InstanceKey, by which the containers can be found when the
 	// database is lost.
 	instance string
-	// features is the JSON list of the features that a program must know to read the
+	// features is the JSON list of the features that a program must support to read the
 	// journal, see [Feature]. writer is the version of the program that wrote last. The
 	// witnesses have neither.
 	features, writer string

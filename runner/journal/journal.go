@@ -4,7 +4,7 @@
 // State is the newest snapshot plus the events after it with their decisions. An event is
 // stored before it is applied, its decisions before they are carried out;
 // [Reader.Decided] returns the last event with stored decisions. The package stores
-// bodies as they are and does not know their content.
+// bodies as they are and does not interpret them.
 //
 // It is one SQLite database in WAL mode, synced at every commit. Each row has its own
 // checksum, because SQLite pages have none. The checksum of an event covers the previous

@@ -174,8 +174,8 @@ type stored[T any] struct {
 	sum int64
 }
 
-// inPages reads rows after a key, page by page, and hands them to do, which
-// returns the key of the row.
+// inPages reads rows after a key, page by page, and passes each to do, which returns the
+// key of the row.
 func inPages[T any](q querier, query string, after int64, scan func(*sql.Rows) (T, error), do func(T) (int64, error)) error {
 	for {
 		page, err := onePage(q, query, after, scan)

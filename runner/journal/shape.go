@@ -57,8 +57,8 @@ func shapes() (all [schemaVersion + 1][]object, err error) {
 	return all, nil
 }
 
-// schema returns the schema version of a journal. An error says that it is newer than this
-// program's, or that the tables do not match its version.
+// schema returns the schema version of a journal. The error means that it is newer than
+// this program's, or that the tables do not match it.
 func schema(q querier) (v int, err error) {
 	v, err = version(q)
 	if err != nil && !errors.Is(err, ErrNewer) {

@@ -8,8 +8,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// columns holds the concatenated columns of a row for its checksum. They include the key,
-// so that a row in the wrong place is detected.
+// columns contains the concatenated columns of a row for its checksum. They include the
+// key, so that a row in the wrong place is detected.
 type columns []byte
 
 func row(size int, numbers ...int64) columns {

@@ -29,8 +29,8 @@ type witness struct {
 	turn   int64
 }
 
-// witnesses holds the witnesses of a journal, the one in its folder and, if configured,
-// one outside. file is the inode of the database file.
+// witnesses contains the witnesses of a journal, the one in its folder and, if
+// configured, one outside. file is the inode of the database file.
 type witnesses struct {
 	inside, outside *witness
 	file            uint64

@@ -55,7 +55,7 @@ func ParseAllowed(text string) (Allowed, error) {
 }
 
 // closed are the networks that are not the public internet, in addition to the networks
-// that netip.Addr knows. IANA's registries of special-purpose addresses have them.
+// that netip.Addr knows. They are from IANA's registries of special-purpose addresses.
 var closed = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",

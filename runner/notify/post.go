@@ -27,7 +27,7 @@ type Options struct {
 	Pace  Pace
 }
 
-// Rules holds the administrator's settings, which can change at any time.
+// Rules contains the administrator's settings, which can change at any time.
 type Rules struct {
 	Server api.NotifySettings
 	// Trouble is the reason why the administrator's file is not in force, or empty if it is.

@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// queue holds the undelivered messages of one channel, and the results of sending. The
+// queue contains the undelivered messages of one channel, and the results of sending. The
 // Post's lock guards it.
 type queue struct {
 	waiting []item

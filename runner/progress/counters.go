@@ -1,6 +1,6 @@
 package progress
 
-// counters holds the counters of a program, and the index of the training's counter.
+// counters contains the counters of a program, and the index of the training's counter.
 type counters struct {
 	list    [8]counter
 	n       int

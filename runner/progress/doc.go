@@ -13,7 +13,7 @@
 // # For a scheduler
 //
 // Lines give no speed that could be compared between programs; they show how the speed of
-// one program changes. When a neighbour came at time c:
+// one program changes. If a neighbour started at time c:
 //
 //	alone, ok1 := r.Speed(began, c)
 //	beside, ok2 := r.Since(c.Add(settling))

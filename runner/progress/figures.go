@@ -1,7 +1,7 @@
 package progress
 
-// figures holds the printed throughput, and a count computed from it for tasks that print
-// nothing else.
+// figures contains the printed throughput, and a count computed from it for tasks that
+// print nothing else.
 type figures struct {
 	last  float64 // per second, or 0 if none was seen
 	per   string

@@ -81,8 +81,8 @@ func newMark(form Form, strength int) mark {
 // most is the largest number that is accepted. Counting is exact up to 2^53.
 const most = 1 << 50
 
-// number reads digits with commas, a fraction and k, m or g behind. It returns unset if s
-// is no number or too large.
+// number reads digits with commas, a fraction and a suffix k, m or g. It returns unset if
+// s is no number or too large.
 func number(s string) float64 {
 	factor := 1.0
 	if n := len(s); n > 0 {

@@ -65,7 +65,7 @@ func New(engine Engine, store Store) (*Puller, error) {
 	return p, nil
 }
 
-// DeniedError says that a user may not use an image.
+// DeniedError means that a user may not use an image.
 type DeniedError struct {
 	Image, Registry string
 	// Err is the registry's error, or nil if there was no request because the user presented
@@ -83,7 +83,7 @@ func (e *DeniedError) Error() string {
 
 func (e *DeniedError) Unwrap() error { return e.Err }
 
-// MissingError says that an image could not be fetched.
+// MissingError means that an image could not be fetched.
 type MissingError struct {
 	Registry string
 	Shown    bool // a credential was presented

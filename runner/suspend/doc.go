@@ -16,11 +16,11 @@
 //     memory, and with a list that names every GPU that the driver knows the process to
 //     have. With fewer GPUs visible a move failed with "invalid argument"
 //     (NVIDIA/cuda-python#1983, cuda-checkpoint#35). Whether a container with one GPU can
-//     be moved is not measured: its device rules know only the first.
-//   - x86-64: on arm64 checkpoint says "not supported" with driver 580 (cuda-checkpoint#51).
+//     be moved is not measured: its device rules allow only the first.
+//   - x86-64: on arm64 checkpoint returns "not supported" with driver 580 (cuda-checkpoint#51).
 //   - One CUDA process: processes that talk by NCCL hang or do not come back (#30, #45,
 //     #47); restore failed with 2 GPUs (#27). Data-loader workers do not count (#28).
-//   - No MIG: "out of memory" (#42). No client of MPS: lock says "not supported".
+//   - No MIG: "out of memory" (#42). No client of MPS: lock returns "not supported".
 //   - No managed memory (UVM): driver 570 leaves the process in a bad state; with a newer
 //     one, a thread that touches such memory between thaw and restore would crash. It
 //     cannot be seen from outside. CUDA IPC needs driver 610 and is not checked either.

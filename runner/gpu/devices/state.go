@@ -58,8 +58,8 @@ func (r Result) Missing(before []Node) Result {
 	return r
 }
 
-// State returns the combined state of all nodes: denied before gone before openable, and
-// unknown without nodes.
+// State returns the combined state of all nodes. Denied takes precedence over gone, and
+// gone over openable. Without nodes it is unknown.
 func (r Result) State() State {
 	if r.Why != "" || len(r.Nodes) == 0 {
 		return Unknown
