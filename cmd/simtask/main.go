@@ -1,5 +1,5 @@
-// Simtask plays a training task on a simulated GPU server: it takes the memory of a
-// workload profile from the server, runs at the speed that the server sets, prints
+// Simtask simulates a training task on a simulated GPU server: it allocates the memory of
+// a workload profile from the server, runs at the speed that the server sets, prints
 // progress like a training script, and exits with PyTorch's own message when a GPU has no
 // room. The image carma/simtask runs it.
 //

@@ -78,7 +78,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-// job describes the run to play.
+// job describes the simulated run.
 type job struct {
 	name           string
 	model, dataset string

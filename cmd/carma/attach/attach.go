@@ -131,7 +131,7 @@ func (a *One) watch(ctx context.Context) {
 		})
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Second): // the daemon restarts; the follower says so
+		case <-time.After(time.Second): // the daemon restarts; the follower prints a message
 		}
 	}
 }

@@ -29,8 +29,8 @@ func Become(ctx context.Context, version string, paths ...string) {
 	}
 }
 
-// versionOf asks one of carma's programs for its version. It returns empty if the program
-// does not exist or prints none.
+// versionOf returns the version that one of carma's programs prints, or empty if the
+// program does not exist or prints none.
 func versionOf(ctx context.Context, path string) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

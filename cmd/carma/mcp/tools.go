@@ -69,8 +69,8 @@ type waitIn struct {
 	Seconds float64 `json:"seconds,omitempty" jsonschema:"at most so long, up to 600; without it 60"`
 }
 
-// mostWait is the longest time in seconds that one call waits, because clients give up on
-// slow tools.
+// mostWait is the longest time in seconds that one call waits, because clients abort slow
+// calls.
 const mostWait = 600
 
 func (t tools) wait(ctx context.Context, _ *mcp.CallToolRequest, in waitIn) (*mcp.CallToolResult, any, error) {

@@ -26,7 +26,7 @@ type replayFiles struct {
 	html, csv, chrome, svg string // empty if not requested
 }
 
-// fileFlags lists the names of the flags.
+// fileFlags lists the flags that name the files to write.
 var fileFlags = []string{"html", "csv", "chrome-trace", "svg"}
 
 // policyMark in the name of --svg is replaced by the name of each policy.

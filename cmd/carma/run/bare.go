@@ -50,8 +50,8 @@ func (o *options) bare(cmd *cobra.Command) (bool, error) {
 	return true, nil
 }
 
-// batchLines returns lines that say that carma does not read a script's lines for Slurm
-// or gflow, with the equivalent flags.
+// batchLines returns warnings that carma ignores a script's lines for Slurm or gflow,
+// with the equivalent flags.
 func batchLines(program []string) []string {
 	for _, word := range program[:min(len(program), 3)] { // bash -e job.sh
 		if info, err := os.Stat(word); err != nil || !info.Mode().IsRegular() {

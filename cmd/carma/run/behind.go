@@ -39,9 +39,9 @@ func behind(cmd *cobra.Command, words []string) (program, warnings []string, err
 	return rest, left(cmd, rest), nil
 }
 
-// left returns a line for each flag of carma that is passed to the program but was
-// probably meant for carma too: flags of carma's own, the batch size for which memory is
-// estimated, and any flag with which the program's words begin.
+// left returns a warning for each flag that is passed to the program but was probably
+// meant for carma: a flag in own, the batch size if memory is estimated, and any flag of
+// carma at the beginning of the program's words.
 func left(cmd *cobra.Command, program []string) []string {
 	var lines []string
 	for i, word := range program {
@@ -61,8 +61,7 @@ func left(cmd *cobra.Command, program []string) []string {
 	return lines
 }
 
-// flagOf returns the flag of carma run whose full name a word gives, under its main name,
-// or nil.
+// flagOf returns the flag of carma run whose full main name is in a word, or nil.
 func flagOf(cmd *cobra.Command, word string) *pflag.Flag {
 	name, is := strings.CutPrefix(word, "--")
 	name, _, _ = strings.Cut(name, "=")

@@ -12,7 +12,7 @@ import (
 )
 
 // Preview prints the result of a submission without submitting it. Without a daemon it
-// prints only the locally known facts, and says so.
+// prints only the locally known facts, with a note.
 func Preview(ctx context.Context, a *cli.App, client *api.Client, s api.Submission, asJSON bool) error {
 	p, err := client.Preview(ctx, s)
 	var none *api.NoDaemonError
