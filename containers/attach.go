@@ -27,7 +27,7 @@ type Choice struct {
 }
 
 // ChooseAttach picks the way in which containers get their GPUs on this machine, and
-// returns the reason. The error says what to install.
+// returns the reason. The error names the software to install.
 //
 // Docker: CDI if its files name every GPU and Docker injects them, because newer toolkits
 // may refuse the device request of docker run --gpus. Otherwise the device request,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// GPUMemory holds the measurements of a run's GPU memory on the GPU where it used the
+// GPUMemory contains the measurements of a run's GPU memory on the GPU where it used the
 // most. All amounts are in bytes. The zero value means no measurement.
 type GPUMemory struct {
 	// Readings is the number of samples between the start and the end, Span the time that

@@ -188,7 +188,7 @@ func MachineFault(msg string) bool {
 	return f != nil && f.Scope != ScopeTask
 }
 
-// taskFault reports whether a row of the table says that the request is at fault.
+// taskFault reports whether the request is at fault according to a row of the table.
 func taskFault(msg string) bool {
 	f := ReadStartFault(strings.TrimSpace(msg))
 	return f != nil && f.Scope == ScopeTask

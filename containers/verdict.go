@@ -165,7 +165,7 @@ var table = []row{
 // the output (see [Tail]) and other facts.
 //
 // It collects witnesses, and a table turns them into a class. Exit code 0 gives ok,
-// whatever the output says, because a program may survive an out-of-memory error. A run
+// regardless of the output, because a program may survive an out-of-memory error. A run
 // stopped by carma gives stopped. A failure without a witness is the program's own, never
 // an out-of-memory error.
 func Classify(exit Exit, tail []string, facts Facts) Verdict {

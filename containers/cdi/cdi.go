@@ -32,7 +32,7 @@ func Names(uuids []string) []string {
 	return names
 }
 
-// Files holds the CDI files of some folders, as last read.
+// Files contains the CDI files of some folders, as last read.
 type Files struct {
 	cache *cdi.Cache
 	dirs  []string

@@ -25,9 +25,9 @@ import (
 // Start runs the container unless it runs or has run.
 //
 // It makes the container in the kernel, with its logger, its network and a parked
-// program. Then it sets labelStarted, which says that the program is about to run. Then
-// the program runs. A start that was interrupted before this step is repeated. A start
-// that was interrupted after it continues only if the program is still parked.
+// program. Then it sets labelStarted, because the program is about to run. Then the
+// program runs. A start that was interrupted before this step is repeated. A start that
+// was interrupted after it continues only if the program is still parked.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start container " + id
 	defer d.lock(id)()

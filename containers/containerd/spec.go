@@ -120,11 +120,10 @@ func merge(envs ...[]string) (out []string) {
 }
 
 var (
-	// notThere matches errors that say that the program does not exist, so that the start
-	// fails.
+	// notThere matches errors of a start that fails because the program does not exist.
 	notThere = lazyregexp.New(`no such file|not found`)
-	// badUser matches errors that say that the image lacks the user. Any other error of
-	// reading the image is the machine's fault.
+	// badUser matches errors of an image that lacks the user. Any other error of reading the
+	// image is the machine's fault.
 	badUser = lazyregexp.New(`no users found|no groups found|etc/(passwd|group): no such file|invalid USER value|out of range`)
 )
 

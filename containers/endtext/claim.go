@@ -18,15 +18,15 @@ const (
 type Strength uint8
 
 const (
-	// Weak: the words are in a quotation, in a warning, or in an error that the program
-	// handled. It decides nothing.
+	// Weak means that the words are in a quotation, in a warning, or in an error that the
+	// program handled. It decides nothing.
 	Weak Strength = iota + 1
-	// Hint: an error that exhausted memory can cause, but other faults too. It counts only
-	// together with a measurement.
+	// Hint is an error that exhausted memory, but also other faults, can cause. It counts
+	// only together with a measurement.
 	Hint
-	// Words: an error that says that memory is exhausted, but not which memory.
+	// Words is an error that reports that memory is exhausted, but not which memory.
 	Words
-	// Strong: the line is an error that names the failure.
+	// Strong is an error that names the failure.
 	Strong
 )
 

@@ -6,8 +6,9 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// complaint matches the line in which shells, interpreters and command line parsers say
-// why a program cannot begin, as in "train.py: error: unrecognized arguments: --epoch".
+// complaint matches the line in which shells, interpreters and command line parsers
+// report why a program cannot begin, as in "train.py: error: unrecognized arguments:
+// --epoch".
 var complaint = lazyregexp.New(`^(\S+: )+((?i:error|fatal): \S|unknown \S|.*(command not found|No such file or directory|Permission denied|cannot execute))`)
 
 // complained returns the last line of a program's output if it is such a complaint.

@@ -60,8 +60,8 @@ var (
 	// specific matches exceptions that name their own cause, by their type or message.
 	specific = lazyregexp.New(`^([A-Za-z_]\w*\.)*(FileNotFound|FileExists|NotADirectory|IsADirectory|Key|Index|Lookup|Import|ModuleNotFound|Name|Syntax|Indentation|ZeroDivision|FloatingPoint|Overflow|Permission|Unicode\w*|JSONDecode|Type|Attribute|Value|OS|IO|NotImplemented|HTTP|URL|Config\w*|Validation|Parser?|ArgumentParser|Shape|Checkpoint\w*|Operational|Integrity|Programming|Database)(Error|Exception)\b|` +
 		`(?i:: .*(no such file|mismatch|expected|not found|undefined|undeclared|dtype|\bshapes?\b|invalid (argument|literal|index|template|value)|syntax|permission denied|unsupported|\bnan\b|divi(de|sion) by zero|timed? ?out|connection|corrupt))`)
-	// goesOn matches a line that says that the program continues after an error. suggestion
-	// matches a line that only proposes what to do.
+	// goesOn matches a line that reports that the program continues after an error.
+	// suggestion matches a line that only proposes what to do.
 	goesOn     = lazyregexp.New(`(?i)\b(?:retrying|falling back|fell back|skipping|continuing|resuming|recovered|restarting with|using default|trying again|will retry)\b`)
 	suggestion = lazyregexp.New(`(?i)\b(?:try|consider|please|can|could|should|you|set)\b`)
 )

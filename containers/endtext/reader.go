@@ -173,8 +173,8 @@ func (r *reader) follows(i int) bool {
 	return false
 }
 
-// outcome reports whether an exception says only what could not be loaded or created.
-// Some exceptions, such as pydantic's, have their message on the next lines.
+// outcome reports whether an exception only names the object that could not be loaded or
+// created. Some exceptions, such as pydantic's, have their message on the next lines.
 func (r *reader) outcome(i int) bool {
 	text := r.items[i].text
 	for _, it := range r.items[i+1 : min(i+3, len(r.items))] {

@@ -218,7 +218,7 @@ const pinning = `cudaHostAlloc|cudaMallocHost|cuMemHostAlloc|cuMemAllocHost|cuda
 // noMemory matches the words of CUDA and HIP for exhausted memory.
 const noMemory = `out of memory|OUT_OF_MEMORY|MemoryAllocation|cannot allocate`
 
-// MPSLost reports whether a line of output says that a program could not reach or lost
+// MPSLost reports whether a line of output means that a program could not reach or lost
 // its MPS server (CUDA errors 805 to 807).
 func MPSLost(line []byte) bool { return mpsFault().Match(line) }
 

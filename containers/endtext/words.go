@@ -78,10 +78,10 @@ var (
 	listed = lazyregexp.New(`^- [A-Za-z_."' ]{0,60}$`)
 	// role matches the beginning of a turn in a dialogue.
 	role = lazyregexp.New(`^(?i:\W{0,4}(?:user|assistant|human|system|bot|prompt|response|question|answer|q|a)\b *\d*\W{0,3}:)`)
-	// handled matches a line that says that the program continued.
+	// handled matches a line that reports that the program continued.
 	handled = lazyregexp.New(`(?i)\b(?:skipp(?:ed|ing)|retry(?:ing)?|retries|retried|caught|recover(?:ed|ing)|ignor(?:ed|ing)|reduced|halved|falling back|fall back|fallback|not a failure|will try|trying (?:again|with)|continu(?:e|es|ing)|resum(?:e|ing)|default batch)\b|, ok$`)
-	// unhandled matches such words that say that the program did not continue, as in "could
-	// not split inputs and retry".
+	// unhandled matches similar words that mean that the program did not continue, as in
+	// "could not split inputs and retry".
 	unhandled = lazyregexp.New(`(?i)\b(?:could not|couldn't|cannot|can't|unable to|failed to|will not|won't|not|gave up|giving up)\b[^.;:]{0,40}\b(?:retry(?:ing)?|retries|recover|continue|resume|fall back)\b|\bretr(?:y|ies)\b[^.;:]{0,20}\b(?:exhausted|exceeded|failed)\b`)
 )
 

@@ -85,7 +85,7 @@ func (w wrong) Error() string {
 func (wrong) Is(target error) bool { return target == ErrSettings }
 
 // Open returns the driver of an engine. It sends nothing yet. If the error wraps
-// [ErrSettings], it says which setting is wrong and what to write.
+// [ErrSettings], it contains the wrong setting and the fix.
 func (e Engine) Open(s Settings) (containers.Driver, error) {
 	dir, err := filepath.Abs(s.DataDir)
 	if err != nil {

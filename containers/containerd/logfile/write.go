@@ -194,11 +194,11 @@ type Talk string
 
 // The kinds of connections.
 const (
-	// TalkNone: only output, no input.
+	// TalkNone means only output, no input.
 	TalkNone Talk = ""
-	// TalkTerminal: a terminal, whose output comes on the first descriptor.
+	// TalkTerminal means a terminal, whose output comes on the first descriptor.
 	TalkTerminal Talk = "tty"
-	// TalkInput: an input and two streams of output.
+	// TalkInput means an input and two streams of output.
 	TalkInput Talk = "input"
 )
 
