@@ -21,7 +21,7 @@ const MaxFile = 1 << 20
 type table map[string]any
 
 // open reads a file, or returns nil if it cannot. An error becomes a note of one line. A
-// missing file gives no note, because it may be in the container.
+// missing file causes no note, because it may be in the container.
 func (r *reader) open(name string) table {
 	if name == "" || strings.ContainsAny(name, "$\x00") {
 		return nil

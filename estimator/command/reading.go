@@ -43,8 +43,8 @@ func (p *Program) Argv() []string {
 	return slices.Concat(entrypoint, command)
 }
 
-// runs reports whether the package knows a program: an interpreter, a shell, a wrapper, a
-// launcher or another program of its tables.
+// runs reports whether a program is in the package's tables: an interpreter, a shell, a
+// wrapper, a launcher or another program of its tables.
 func runs(name string) bool {
 	name = path.Base(name)
 	if interpreter().MatchString(name) || shell.Runs(name) || consoleScript(name) {

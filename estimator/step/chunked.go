@@ -46,7 +46,8 @@ func (p *planner) chunk(c *models.Config) error {
 	}
 }
 
-// flatten makes a layer of the logits use no memory.
+// flatten sets the memory of a layer of the logits to 0, because only chunks of them
+// exist.
 func (p *planner) flatten(l *layer) {
 	v := &p.values[l.value]
 	p.storages[v.storage].bytes, v.bytes, l.out, l.extra, l.kept = 0, 0, 0, 0, nil

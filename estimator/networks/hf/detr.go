@@ -63,7 +63,7 @@ func (f *fields) trunk(b *detection.Backbone) (own *fields) {
 	case !f.flag("use_timm_backbone", true):
 		f.fail("backbone_config", "missing; without the timm library (use_timm_backbone) the network of convolutions is there")
 	}
-	b.Name = word[:strings.IndexByte(word+".", '.')] // a tag says what it was trained on
+	b.Name = word[:strings.IndexByte(word+".", '.')] // a tag after the dot names the training data
 	if !slices.Contains(detection.Trunks(), b.Name) {
 		f.fail(field, "%s is not known here; the nearest: %s", models.Short(word), strings.Join(suggest.Names(word, detection.Trunks(), 2), ", "))
 	}

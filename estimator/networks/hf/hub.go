@@ -65,7 +65,7 @@ func Names() []string {
 	return names
 }
 
-// Known reports whether [Build] knows a name.
+// Known reports whether [Build] accepts a name.
 func Known(name string) bool { return hub()[strings.ToLower(name)] != nil }
 
 // Build makes the network of a model of the hub.

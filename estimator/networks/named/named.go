@@ -8,7 +8,7 @@ import (
 	"carma/estimator/networks/zoo"
 )
 
-// Known reports whether [Build] knows a name.
+// Known reports whether [Build] accepts a name.
 func Known(name string) bool { return zoo.Known(name) || hf.Known(name) }
 
 // Build builds the network with a name. Models of the hub take precedence, because the

@@ -22,7 +22,7 @@ type SwinEncoder struct {
 	Channels        int64
 	Window          int64
 	Always          bool // windows are used even if the image is no larger than one
-	Single          bool // attention in single operations (MaskFormer's)
+	Single          bool // attention as separate operations, without a fused kernel (MaskFormer)
 	SkipPath        bool // whole branches are randomly dropped, except in the first block
 
 	Head    string

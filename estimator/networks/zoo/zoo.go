@@ -120,7 +120,7 @@ func mlpSize(folded string) (neurons, depth int64, ok bool) {
 	return neurons, depth, err == nil && depth >= 1 && depth <= 1000
 }
 
-// Known reports whether [Build] knows a name, with or without a data set, regardless of
+// Known reports whether [Build] accepts a name, with or without a data set, regardless of
 // its sizes.
 func Known(name string) bool {
 	if name, ok := strings.CutPrefix(name, traced); ok {
