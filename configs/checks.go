@@ -107,8 +107,8 @@ func validAddress(address string) error {
 	return nil
 }
 
-// within returns a check that refuses a number outside of least to most. off says what 0
-// means.
+// within returns a check that refuses a number outside of least to most. off describes
+// the meaning of 0.
 func within(least, most float64, off string) func(float64) error {
 	return func(v float64) error {
 		if v >= least && v <= most {

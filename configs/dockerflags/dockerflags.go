@@ -14,14 +14,15 @@ type Verdict int
 
 // The verdicts.
 const (
-	// Taken: carma supports the flag, with docker's meaning.
+	// Taken means that carma supports the flag, with docker's meaning.
 	Taken Verdict = iota
-	// Idle: the flag requests the default behaviour. It is accepted and has no effect.
+	// Idle means that the flag requests the default behaviour. It is accepted and has no
+	// effect.
 	Idle
-	// Left: the command line refuses the flag. In a Compose file it is ignored with a
-	// warning, because the service works the same without it.
+	// Left means that the command line refuses the flag. In a Compose file it is ignored
+	// with a warning, because the service works the same without it.
 	Left
-	// Refused: the command line and Compose files refuse the flag.
+	// Refused means that the command line and Compose files refuse the flag.
 	Refused
 )
 

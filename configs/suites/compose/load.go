@@ -195,7 +195,7 @@ func (c *checker) first() error {
 
 // load runs Compose's own loader.
 func (d *document) load(ctx context.Context, content []byte, name string, env map[string]string, o Options) (*types.Project, error) {
-	logrus.SetOutput(io.Discard) // this package prints these warnings itself, with lines
+	logrus.SetOutput(io.Discard) // this package prints these warnings itself, with line numbers
 	files := []types.ConfigFile{{Filename: filepath.Join(o.Folder, filepath.Base(d.file)), Content: content}}
 	for _, f := range o.Over {
 		files = append(files, types.ConfigFile{Filename: f.Path, Content: f.Content})
