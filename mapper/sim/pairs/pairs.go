@@ -21,7 +21,8 @@ type Task struct {
 type Pair struct {
 	Line int // in its file
 	A, B Task
-	// SpeedA and SpeedB are progress relative to running alone, while both run.
+	// SpeedA and SpeedB are the speeds of the tasks while both run, relative to the speed
+	// alone.
 	SpeedA, SpeedB float64
 	// WholeRun is set if the speeds are over each task's whole run, during which one task
 	// may have continued alone.

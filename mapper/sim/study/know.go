@@ -12,7 +12,7 @@ import (
 	"carma/mapper/sim"
 )
 
-// Know is the scheduler's knowledge of tasks before they run.
+// Know selects the scheduler's knowledge of tasks before they run.
 type Know string
 
 // A site that installs carma starts with KnowNothing. KnowAll is a catalogue that
