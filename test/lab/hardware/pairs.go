@@ -185,8 +185,8 @@ func (s *session) alone(ctx context.Context, p *profile) error {
 // tasks of a pair get it in time.
 const lead = 0.05
 
-// together measures each pair, as long as there is time. The tables are written
-// after each pair, so that results stay.
+// together measures each pair, as long as there is time. The tables are written after
+// each pair, so that no results are lost.
 func (s *session) together(ctx context.Context, to *pairing) error {
 	profiles := to.Profiles
 	spare := s.turn() * time.Duration(len(profiles)+1)

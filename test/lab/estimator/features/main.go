@@ -73,7 +73,7 @@ func run(data, out string, few bool) (err error) {
 	return add(w, own, line)
 }
 
-// own are the measurements of this project, from the repository's root.
+// own is the path of this project's measurements, from the repository's root.
 const own = "docs/hardware/h100-2026-11-22/estimates.csv"
 
 func add(w *csv.Writer, path string, line func(evaluate.Case) ([]string, error)) error {
