@@ -103,7 +103,7 @@ func (c *Client) PauseLaunching(ctx context.Context, r CloseRequest) (Info, erro
 	return PauseLaunches.send(ctx, c, With[CloseRequest]{r})
 }
 
-// Shapes reports whether an update changes what a launch allocates.
+// Shapes reports whether an update changes the allocation of a launch.
 func (u *Update) Shapes() bool {
 	return u.Mem != nil || u.EstModel != nil || len(u.Train) > 0 || u.BatchSize != nil || u.GPUs != nil || u.Exclusive != nil
 }

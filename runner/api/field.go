@@ -20,7 +20,7 @@ import (
 //
 //   - help: one line about it for people. Without this tag it is no Field.
 //   - letter: the short form of its flag.
-//   - value: what the value is called in help, if not after its type.
+//   - value: the name of the value in help, if it differs from the type.
 //   - name: its name, if not the field's JSON name with dashes.
 //   - unit: the syntax of its text, if the type does not determine it: memory,
 //     parameters, shape, GPUs, "time or 0", in which 0 is kept as

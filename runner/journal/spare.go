@@ -52,7 +52,7 @@ func giveUpSpare(dir string) bool {
 }
 
 // KeepSpare allocates the spare room again if the disk has room for twice as much. It
-// reports whether there is spare room now, or none is wanted.
+// reports whether there is spare room now, or none is configured.
 func (j *Journal) KeepSpare() bool {
 	size := j.spareSize()
 	path := filepath.Join(j.dir, spareFile)

@@ -7,7 +7,7 @@
 //
 //   - how much is done, how fast it goes and when it will end ([Reader.Progress]);
 //   - how fast it went between two times, with an uncertainty ([Reader.Speed]),
-//     which tells what a neighbour on the GPU costs;
+//     which shows the cost of a neighbour on the GPU;
 //   - how many parameters the model has, if that was printed ([Reader.Parameters]).
 //
 // # For a scheduler
@@ -18,7 +18,7 @@
 //	alone, ok1 := r.Speed(began, c)
 //	beside, ok2 := r.Since(c.Add(settling))
 //	ratio := beside.Rate / alone.Rate // 0.8: a fifth slower
-//	// believe it where |1 - ratio| is well above ratio * math.Hypot(beside.Error, alone.Error)
+//	// significant if |1 - ratio| is well above ratio * math.Hypot(beside.Error, alone.Error)
 //
 // Progress.Rate is the speed of the last 16 intervals between lines, and at least a
 // minute, so it has followed a change after as many; Since has it after the first few,

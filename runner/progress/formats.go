@@ -22,7 +22,7 @@ const (
 // its groups identify the values; a digit at the end of a name distinguishes the groups
 // of alternatives:
 //
-//	label           the text before a bar; labels says what it yields
+//	label           the text before a bar, parsed with labels
 //	epoch, epochs   the epoch and their number
 //	step, steps     the count and its total
 //	thousands       the count in thousands
@@ -31,14 +31,14 @@ const (
 //	leftHours       a number of hours
 //	each            the time of one step
 //	rate            steps per second
-//	unit            what the steps are; units lists them
-//	figure, per     the throughput per second, and what it counts
-//	behind          the text behind a bar; besideBar says what it yields
+//	unit            the unit of the steps; units lists them
+//	figure, per     the throughput per second, and its unit
+//	behind          the text after a bar, parsed with besideBar
 //	word            a text that names an evaluation or the training
 //	valid           a text of an evaluation
 //	other           a word that makes the line an evaluation, unless it is "train"
 //
-// testdata/formats.txt holds lines that a format reads and lines that it does not.
+// testdata/formats.txt contains lines that a format must read and lines that it must not.
 type format struct {
 	name, hint string
 	expr       func() *regexp.Regexp

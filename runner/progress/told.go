@@ -45,8 +45,8 @@ type told struct {
 	runSteps, epochSteps, epochs, runImages setting
 }
 
-// tells are the printed forms of settings. Of forms with the same hint, the first that
-// matches a line counts.
+// tells lists the printed forms of settings. Among forms with the same hint, the first
+// one that matches a line counts.
 var tells = []struct {
 	hint  string
 	expr  func() *regexp.Regexp

@@ -7,12 +7,12 @@
 // only the page's own origin can read, and a connection of the same user of this machine
 // (or root).
 //
-//   - A ticket has 256 random bits, is valid for 5 minutes and once. It stands behind #,
+//   - A ticket has 256 random bits, is valid for 5 minutes and once. It comes after #,
 //     which browsers do not send, and leaves the address bar at once.
 //   - A session lasts 12 hours, in memory only, 16 per user. Its cookie is HttpOnly and
 //     SameSite=Strict. Browsers send cookies to every port of a host, so the cookie alone
 //     is not enough: the key goes with each request.
-//   - The kernel tells whose a connection is: by the socket, or by its table of
+//   - The kernel reports the owner of a connection: by the socket, or by its table of
 //     connections for a port. A user who reads another's ticket in the process list
 //     cannot use it.
 //   - Host names are 127.0.0.1 and ::1 only, so that no foreign name can be made to point

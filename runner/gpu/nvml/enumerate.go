@@ -27,7 +27,7 @@ type card struct {
 	wants    string   // fault for which the driver requests a reset, or ""
 	told     bool     // the driver has requested a reset since the fault began
 	warnings []string // warnings from Xids
-	broken   string   // memory that could not be replaced
+	broken   string   // warning about memory pages that the GPU could not replace
 	weak     []string // warnings found by examine
 	ecc      uint64
 }

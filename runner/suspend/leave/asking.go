@@ -171,9 +171,10 @@ func (a *Asking) back(ctx context.Context, c suspend.Container, f Folder, t susp
 	return suspend.Result{Outcome: suspend.Suspended}, err
 }
 
-// Recover finishes what a daemon that died has begun. Its orders to a task that vacates
-// on request are in the task's folder, where the program may have executed them
-// meanwhile. If the driver may have suspended the task, the driver lets it run first.
+// Recover finishes an operation that a daemon that died has begun. Its orders to a task
+// that vacates on request are in the task's folder, where the program may have executed
+// them meanwhile. If the driver may have suspended the task, the driver lets it run
+// first.
 func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, facts suspend.Facts, t suspend.Target) (suspend.Result, error) {
 	f, ok := a.offers(c)
 	if !ok {
