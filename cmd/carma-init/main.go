@@ -4,9 +4,9 @@
 // one. It is one static file, so that it runs in any image.
 //
 //	carma-init hold FOLDER PROGRAM [ARG...]   wait for FOLDER/release, then run PROGRAM
-//	carma-init reap PROGRAM [ARG...]          run PROGRAM, pass signals on, take in what it leaves
+//	carma-init reap PROGRAM [ARG...]          run PROGRAM, pass signals on, adopt the processes that it leaves
 //	carma-init input PIPE PROGRAM [ARG...]    become PROGRAM, whose input is the pipe
-//	carma-init show                           print what a task in this container sees
+//	carma-init show                           print the environment and the GPUs in this container
 //	carma-init true                           end with exit code 0
 package main
 

@@ -41,7 +41,7 @@ func hasValues(f dockerflags.Flag) bool {
 	return len(f.Same) > 0 || byCaller[f.Name] != nil
 }
 
-// sameValue is a flag of docker run of which only some values are accepted.
+// sameValue is a flag of docker run with which only some values are accepted.
 type sameValue struct {
 	dockerflags.Flag
 	retries *int // set by --restart=on-failure

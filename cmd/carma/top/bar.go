@@ -37,7 +37,7 @@ func (g *glyphs) bar(v *api.GPU, width int) string {
 	return b.String()
 }
 
-// part draws a task's part of the bar: all cells, of which used are in use.
+// part draws a task's part of the bar. It has all cells, and used of them are in use.
 func (g *glyphs) part(number string, hue sgr, used, all int) string {
 	used = min(max(used, 0), all)
 	cells := strings.Repeat(g.used, used) + strings.Repeat(g.booked, all-used)
