@@ -25,8 +25,8 @@ var (
 	// ErrInvalid means that the request can never succeed as it is (unknown entrypoint,
 	// bad mount, bad user). It is the submitter's fault.
 	ErrInvalid = errors.New("invalid container")
-	// ErrUnsupported means that this engine can never do what the request asks for. It
-	// wraps ErrInvalid.
+	// ErrUnsupported means that this engine can never fulfil the request. It wraps
+	// ErrInvalid.
 	ErrUnsupported = fmt.Errorf("%w: not possible on this engine", ErrInvalid)
 	// ErrTaken means that another container has the name. It is not the submitter's
 	// fault.

@@ -61,8 +61,7 @@ var (
 	// prose matches words of sentences that people read or write, as in an answer of a
 	// language model, a hint or a documentation. A claim after such words is a quotation.
 	prose = lazyregexp.New(`(?i)\b(?:you|your|we|users?|people|someone|if|when(?:ever)?|unless|how|why|answer\w*|questions?|prompt|says?|said|repl(?:y|ied)|response|explain\w*|example|e\.g|avoids?|prevents?|in case of|hints?|tips?|note|check(?:s|ing)? for|guards?|handl(?:es|ing)|may|might|would|should|means|typically|often|usually|symptoms?|title|issue|test_\w+|expected|asserts?|catch(?:es)?|previous(?:ly)?|last run|earlier)\b`)
-	// whileDoing matches the words with which a program describes what it did when it
-	// failed.
+	// whileDoing matches the words before the operation during which a program failed.
 	whileDoing = lazyregexp.New(`(?i)\b(?:error|failure|exception|failed) (?:when|while)\b`)
 	// advice matches the words among these that count in an exception's message too.
 	advice = lazyregexp.New(`(?i)\b(?:if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(?:s|ing)? for|guards?|handlers?|expected|should)\b`)
