@@ -169,7 +169,7 @@ func (d *Demand) refusal(n int) string {
 	return what + fmt.Sprintf("the task gets %s: write --gpus %d, or %s", gpus(n), d.Count, d.write(n))
 }
 
-// doubt returns the same as refusal, but for a demand that is not sure.
+// doubt does the same as refusal for an uncertain demand.
 func (d *Demand) doubt(n int) string {
 	if d.gap() {
 		return fmt.Sprintf("%s may name a GPU by its index, and %s; write %s, or --gpus %d", d.From, sees(n), d.write(d.Count), d.Highest+1)

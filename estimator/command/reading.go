@@ -44,7 +44,7 @@ func (p *Program) Argv() []string {
 }
 
 // runs reports whether a program is in the package's tables: an interpreter, a shell, a
-// wrapper, a launcher or another program of its tables.
+// wrapper, a launcher or another program.
 func runs(name string) bool {
 	name = path.Base(name)
 	if interpreter().MatchString(name) || shell.Runs(name) || consoleScript(name) {

@@ -8,7 +8,8 @@ import (
 
 // Run is an estimate's measured error.
 type Run struct {
-	// Model names the estimated model. Two runs of a model have different settings.
+	// Model is the name of the estimated model. Two runs of a model must have different
+	// settings.
 	Model string
 	// Log is the logarithm of measured over estimated memory.
 	Log float64

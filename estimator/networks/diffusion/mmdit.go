@@ -162,7 +162,7 @@ func feed(g *graph.Graph, name string, in, time int) int {
 	return g.Plus("add", in, gated(g, "gate", x, time))
 }
 
-// buffer adds an untrained table, of which only a part is used. numbers is its size.
+// buffer adds an untrained table, which is used only in part. numbers is its size.
 func buffer(g *graph.Graph, name string, numbers int64, shape ...int64) int {
 	i := g.Op(models.Copy, name, shape, graph.Data)
 	g.Layers[i].Params, g.Layers[i].Frozen, g.Layers[i].Bits, g.Layers[i].Whole = []int64{numbers}, true, 32, true

@@ -45,7 +45,8 @@ func (f *fields) split(width, heads int64) int64 {
 	return max(width/heads, 1)
 }
 
-// heads reads how many heads an attention has, of which each has its own keys and values.
+// heads reads the number of heads of an attention in which each head has its own keys and
+// values.
 func (f *fields) heads(b *transformer.Block, name string, otherwise int64) {
 	b.Heads = f.whole(name, otherwise)
 	b.Groups, b.Key = b.Heads, f.split(b.Width, b.Heads)
@@ -247,8 +248,8 @@ func gpt2(f *fields, d *transformer.Decoder) {
 	d.Projections = transformer.Projections{QKV: "c_attn", Out: "c_proj", Up: "c_fc", Down: "c_proj"}
 }
 
-// neo has attention in single operations, in turns over all tokens and over the last
-// ones; each block has its table of which tokens attend to which.
+// neo has attention as separate operations, alternately over all tokens and over the last
+// ones. Each block has its own mask table.
 func neo(f *fields, d *transformer.Decoder) {
 	d.Width = f.whole("hidden_size", 2048)
 	d.Inner = f.whole("intermediate_size", 4*d.Width)

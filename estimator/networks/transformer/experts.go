@@ -5,7 +5,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Experts is a mixture of experts: feed-forward parts, some of which each token uses.
+// Experts is a mixture of experts: each token uses some of the feed-forward parts.
 type Experts struct {
 	Number, Active int64
 	Inner          int64 // width of each expert

@@ -43,7 +43,7 @@ func (b inverted) build(g *graph.Graph, name string, in int) int {
 	return x
 }
 
-// only returns the stride of block i of several blocks, of which only the first has a
+// only returns the stride of block i of several blocks, if only the first block has a
 // stride.
 func only(stride int64, i int) int64 {
 	if i > 0 {
