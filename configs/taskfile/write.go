@@ -10,8 +10,8 @@ import (
 )
 
 // Write returns a submission as a task file of one task, for people to edit. It omits
-// what a task file cannot express: dependencies, the place in an array, and values
-// without a text form.
+// settings that a task file cannot express: dependencies, the place in an array, and
+// values without a text form.
 func Write(s *api.Submit) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put := func(key string, value any) {
