@@ -20,9 +20,9 @@ type work struct {
 // In any order, at least left(y) remains to be done at an instant y: the rest if every
 // task had run at its full rate from its first instant on. So no order ends before y +
 // left(y)/capacity, for any y. The best fluid order also reaches the maximum over y (by
-// max-flow and min-cut over the times between arrivals: of all cuts with a common
-// deadline, the least ones divide the time once). The slope of left changes only where a
-// task arrives or would be done, so only these instants are tried.
+// max-flow and min-cut over the times between arrivals: among the cuts with a common
+// deadline, the smallest ones split the time once). The slope of left changes only where
+// a task arrives or would be done, so only these instants are tried.
 func earliest(works []work, capacity float64) float64 {
 	type bend struct{ at, rate float64 }
 	bends := make([]bend, 0, 2*len(works))
