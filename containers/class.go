@@ -11,7 +11,7 @@ import (
 var re = lazyregexp.New
 
 // Class is the kind of a container's end, on which the next scheduling decision depends.
-// mapper.Class has the same values.
+// model.Class has the same values.
 type Class string
 
 // The classes.

@@ -2,7 +2,7 @@
 // each and its processes, its activity and its faults.
 //
 // It makes no decisions. A [Source] reads the GPUs of a simulated server, or real GPUs
-// through NVML. The monitor of package runner turns its samples into mapper.Sampled
+// through NVML. The monitor of package runner turns its samples into model.Sampled
 // events.
 package gpu
 
