@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"carma/containers/option"
 )
 
 // Errors that callers branch on with [errors.Is]. An error that wraps none of them, and
@@ -232,15 +234,15 @@ type Spec struct {
 	// StopGrace is the time between stop signal and kill, for an engine that needs it with
 	// the signal, or 0 for the driver's default.
 	StopGrace time.Duration
-	Groups    []int // additional groups of the user
-	Ulimits   []Ulimit
-	Tmpfs     []Tmpfs
-	Devices   []Device
-	// Init adds a small first process to the container. It starts the program, forwards
-	// signals and reaps orphans.
+	Groups    []int // further groups of its user
+	Ulimits   []option.Ulimit
+	Tmpfs     []option.Tmpfs
+	Devices   []option.Device
+	// Init adds a small process as the container's first. It starts the program, passes
+	// signals on and reaps orphans.
 	Init bool
 	// Ports are opened on 127.0.0.1; see [Publisher].
-	Ports []Port
+	Ports []option.Port
 	// HostIPC gives the container the host's IPC namespace instead of its own.
 	HostIPC bool
 	// Park allows the container to be parked at its start, see [Parker].

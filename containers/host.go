@@ -3,6 +3,8 @@ package containers
 import (
 	"context"
 	"time"
+
+	"carma/containers/option"
 )
 
 // Hoster is a [Driver] that can run the containers of a suite: with networks in which
@@ -55,8 +57,8 @@ type Hosted struct {
 	// loopback and ports included. Then Networks, Ports, Hosts and Hostname are empty.
 	Within  string
 	Volumes []VolumeMount
-	// Ports are reachable only from this machine, through 127.0.0.1.
-	Ports []Port
+	// Ports are reached from this machine only, through 127.0.0.1.
+	Ports []option.Port
 	// Hosts lists lines name:address for the container's /etc/hosts.
 	Hosts []string
 	// Health replaces the image's health check, unless nil.
@@ -73,7 +75,7 @@ type Hosted struct {
 	ReadOnly bool
 	// Tmpfs maps folders in memory to their options.
 	Tmpfs   map[string]string
-	Ulimits []Ulimit
+	Ulimits []option.Ulimit
 	// Init runs a small init as the first process.
 	Init                 bool
 	StopSignal, Hostname string
@@ -123,5 +125,5 @@ type Look struct {
 	Health   string
 	Restarts int // restarts by the engine
 	Started  time.Time
-	Ports    []Port
+	Ports    []option.Port
 }

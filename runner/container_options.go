@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"carma/containers"
+	"carma/containers/option"
 	"carma/internal/units"
 	"carma/runner/api"
 
@@ -73,8 +74,8 @@ func (r *Runner) fittings(who Caller, s api.Submit) (fit containers.Spec, err er
 	fit.HostIPC = s.IPC == "host" && r.hostIPC()
 	fit.Tmpfs, err = r.tmpfs(s)
 	for _, text := range s.Ports {
-		p, _ := api.ParsePort(text)
-		fit.Ports = append(fit.Ports, containers.Port{Port: p.Port, Protocol: p.Protocol, Host: p.Host})
+		p, _ := option.ParsePort(text)
+		fit.Ports = append(fit.Ports, p)
 	}
 	return fit, err
 }
@@ -94,11 +95,11 @@ func (r *Runner) ipcLine(s *api.Submit) []string {
 
 // tmpfs returns a task's tmpfs mounts. A mount without a size may take half of the task's
 // memory, as the kernel's default is half of the machine's memory.
-func (r *Runner) tmpfs(s api.Submit) (list []containers.Tmpfs, err error) {
+func (r *Runner) tmpfs(s api.Submit) (list []option.Tmpfs, err error) {
 	most := cmp.Or(s.HostMem, int64(r.live().Bounds.Default.HostMem))
 	sum := s.ShmSize
 	for _, text := range s.Tmpfs {
-		t, _ := api.ParseTmpfs(text)
+		t, _ := option.ParseTmpfs(text)
 		for _, dir := range r.ownFolders() {
 			if isUnder(t.Target, dir) || isUnder(dir, t.Target) {
 				return nil, refusef(422, "--tmpfs %s: carma mounts %s in every task; choose another folder, for example /scratch", t.Target, dir)
@@ -108,9 +109,8 @@ func (r *Runner) tmpfs(s api.Submit) (list []containers.Tmpfs, err error) {
 		if most > 0 && sum > most {
 			return nil, refusef(422, "--tmpfs %s: with /dev/shm and the other folders in memory that is %s; all of it counts as the task's memory, which is %s (--host-mem)", text, units.Bytes(sum), units.Bytes(most))
 		}
-		list = append(list, containers.Tmpfs{
-			Target: t.Target, Size: cmp.Or(t.Size, most/2), Mode: t.Mode, ReadOnly: t.ReadOnly, Exec: t.Exec, UID: t.UID, GID: t.GID,
-		})
+		t.Size = cmp.Or(t.Size, most/2)
+		list = append(list, t)
 	}
 	return list, nil
 }
@@ -135,21 +135,21 @@ func isUnder(name, folder string) bool {
 }
 
 // mostOf reads the highest limit that a setting allows.
-func mostOf(text string) (api.Ulimit, error) {
+func mostOf(text string) (option.Ulimit, error) {
 	if !strings.Contains(text, "=") {
 		text += "=-1"
 	}
-	return api.ParseUlimit(text)
+	return option.ParseUlimit(text)
 }
 
 // allowedUlimit reads a limit, if the settings allow it.
-func allowedUlimit(allowed []string, text string) (containers.Ulimit, error) {
-	u, err := api.ParseUlimit(text)
+func allowedUlimit(allowed []string, text string) (option.Ulimit, error) {
+	u, err := option.ParseUlimit(text)
 	if err != nil {
-		return containers.Ulimit{}, refusef(422, "--ulimit %v", err)
+		return option.Ulimit{}, refusef(422, "--ulimit %v", err)
 	}
 	if u.Hard == 0 { // a limit of 0 only restricts the task
-		return containers.Ulimit(u), nil
+		return u, nil
 	}
 	var names []string
 	for _, a := range allowed {
@@ -159,11 +159,11 @@ func allowedUlimit(allowed []string, text string) (containers.Ulimit, error) {
 			continue
 		}
 		if most.Hard != -1 && (u.Hard == -1 || u.Hard > most.Hard) {
-			return containers.Ulimit{}, refusef(403, "--ulimit %s: at most %s=%d is allowed here (allowed-ulimits)", text, u.Name, most.Hard)
+			return option.Ulimit{}, refusef(403, "--ulimit %s: at most %s=%d is allowed here (allowed-ulimits)", text, u.Name, most.Hard)
 		}
-		return containers.Ulimit(u), nil
+		return u, nil
 	}
-	return containers.Ulimit{}, refusef(403, "--ulimit %s: the administrator allows %s (allowed-ulimits)", text, orNone(names))
+	return option.Ulimit{}, refusef(403, "--ulimit %s: the administrator allows %s (allowed-ulimits)", text, orNone(names))
 }
 
 func orNone(list []string) string {
@@ -198,8 +198,8 @@ func groupsOf(who Caller, names []string) (list []int, err error) {
 
 // allowedDevices returns the devices that a text names, if the settings allow them: one
 // device, or the allowed devices of a folder.
-func allowedDevices(allowed []string, text string) (list []containers.Device, err error) {
-	d, err := api.ParseDevice(text)
+func allowedDevices(allowed []string, text string) (list []option.Device, err error) {
+	d, err := option.ParseDevice(text)
 	if err != nil {
 		return nil, refusef(422, "--device %v", err)
 	}
@@ -216,11 +216,11 @@ func allowedDevices(allowed []string, text string) (list []containers.Device, er
 		entries, _ := os.ReadDir(d.Source)
 		for _, e := range entries {
 			if name := path.Join(d.Source, e.Name()); mayHave(allowed, name) {
-				list = append(list, containers.Device{Source: name, Target: path.Join(d.Target, e.Name()), Permissions: d.Permissions})
+				list = append(list, option.Device{Source: name, Target: path.Join(d.Target, e.Name()), Permissions: d.Permissions})
 			}
 		}
 	case mayHave(allowed, d.Source):
-		list = []containers.Device{containers.Device(d)}
+		list = []option.Device{d}
 	}
 	if len(list) == 0 {
 		return nil, refusal

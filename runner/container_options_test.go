@@ -12,6 +12,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/containers/option"
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/mps"
@@ -94,7 +95,7 @@ func TestDeviceLinks(t *testing.T) {
 		return
 	}
 	list, err := allowedDevices([]string{"/dev/pts/pt*"}, "/dev/pts")
-	if err != nil || !slices.Equal(list, []containers.Device{{Source: "/dev/pts/ptmx", Target: "/dev/pts/ptmx", Permissions: "rwm"}}) {
+	if err != nil || !slices.Equal(list, []option.Device{{Source: "/dev/pts/ptmx", Target: "/dev/pts/ptmx", Permissions: "rwm"}}) {
 		t.Errorf("of a folder: %v, %v", list, err)
 	}
 }
@@ -120,13 +121,13 @@ func TestFittings(t *testing.T) {
 	if spec.Hostname != "box" || spec.StopSignal != "SIGINT" || !spec.Init || spec.HostIPC || spec.ShmSize != 2<<30 || !slices.Equal(spec.Groups, []int{4242}) {
 		t.Errorf("%+v", spec)
 	}
-	if !slices.Equal(spec.Ulimits, []containers.Ulimit{{Name: "memlock", Soft: -1, Hard: -1}, {Name: "core"}}) || len(spec.Devices) != 1 || spec.Devices[0].Target != "/dev/own" {
+	if !slices.Equal(spec.Ulimits, []option.Ulimit{{Name: "memlock", Soft: -1, Hard: -1}, {Name: "core"}}) || len(spec.Devices) != 1 || spec.Devices[0].Target != "/dev/own" {
 		t.Errorf("limits %v, devices %v", spec.Ulimits, spec.Devices)
 	}
 	if len(spec.Tmpfs) != 2 || spec.Tmpfs[0].Size != 2<<30 || spec.Tmpfs[1].Size != 1<<20 || spec.Tmpfs[1].Mode != "700" {
 		t.Errorf("in memory: %+v", spec.Tmpfs)
 	}
-	if !slices.Equal(spec.Ports, []containers.Port{{Port: 8888, Protocol: "tcp"}}) {
+	if !slices.Equal(spec.Ports, []option.Port{{Port: 8888, Protocol: "tcp"}}) {
 		t.Errorf("ports %v", spec.Ports)
 	}
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"carma/containers"
+	"carma/containers/option"
 	"carma/runner/api"
 	"carma/runner/helpers"
 	"carma/runner/mounts"
@@ -97,7 +98,7 @@ func (r *Runner) checkFiles(who Caller, group string, s *api.Submit) error {
 		c.Mounts = append(c.Mounts, m.Target)
 	}
 	for _, text := range s.Tmpfs {
-		if t, err := api.ParseTmpfs(text); err == nil {
+		if t, err := option.ParseTmpfs(text); err == nil {
 			c.Tmpfs = append(c.Tmpfs, t.Target)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"carma/containers"
+	"carma/containers/option"
 	"carma/runner/api"
 )
 
@@ -17,7 +18,7 @@ const privilegedPort = 1024
 // checkPorts refuses ports that a task of who cannot have.
 func (r *Runner) checkPorts(who Caller, s api.Submit) error {
 	for _, text := range s.Ports {
-		p, err := api.ParsePort(text)
+		p, err := option.ParsePort(text)
 		if err != nil {
 			return refusef(422, "--publish %v", err)
 		}
@@ -76,7 +77,7 @@ func (w *worker) openPorts(ctx context.Context, id string) (closed func()) {
 	if len(w.rec.Submit.Ports) == 0 || !can {
 		return func() {}
 	}
-	var open []containers.Port
+	var open []option.Port
 	_, err := w.engine.retry(ctx, func() error {
 		return within(ctx, attachedLimit, "look for ports", func(ctx context.Context) (err error) { open, err = publisher.Ports(ctx, id); return err })
 	})

@@ -21,15 +21,16 @@ var allowed = map[string][]string{
 	"carma/mapper/sim":                     {"carma/mapper", "carma/mapper/energy", "carma/mapper/interference", "carma/mapper/model", "carma/mapper/words"},
 	"carma/mapper/sim/study":               {"carma/configs", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/methods", "carma/estimator/networks/zoo", "carma/estimator/rivals", "carma/mapper", "carma/mapper/model", "carma/mapper/sim", "carma/mapper/sim/pairs"},
 	"carma/mapper/sim/pairs":               {"carma/mapper/sim"},
-	"carma/containers":                     {"carma/containers/endtext"},
+	"carma/containers":                     {"carma/containers/endtext", "carma/containers/option"},
+	"carma/containers/option":              {},
 	"carma/containers/endtext":             {},
 	"carma/containers/bare":                {},
 	"carma/containers/cdi":                 {},
 	"carma/containers/lines":               {},
-	"carma/containers/docker":              {"carma/containers", "carma/containers/cdi", "carma/containers/lines"},
-	"carma/containers/containerd":          {"carma/containers", "carma/containers/cdi", "carma/internal/failpoint"},
+	"carma/containers/docker":              {"carma/containers", "carma/containers/option", "carma/containers/cdi", "carma/containers/lines"},
+	"carma/containers/containerd":          {"carma/containers", "carma/containers/option", "carma/containers/cdi", "carma/internal/failpoint"},
 	"carma/containers/engines":             {"carma/containers", "carma/containers/containerd", "carma/containers/docker"},
-	"carma/containers/containerstest":      {"carma/containers"},
+	"carma/containers/containerstest":      {"carma/containers", "carma/containers/option"},
 	"carma/estimator":                      {"carma/configs/models", "carma/mapper", "carma/mapper/interference", "carma/mapper/model"},
 	"carma/estimator/probe":                {"carma/configs/models", "carma/containers"},
 	"carma/configs/models":                 {},
@@ -79,7 +80,7 @@ var allowed = map[string][]string{
 	"carma/configs/traces/original":        {"carma/configs/traces", "carma/configs/traces/joblog", "carma/configs/workloads", "carma/mapper/model"},
 	"carma/configs/traces/load":            {"carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/helios", "carma/configs/traces/joblog", "carma/configs/traces/original", "carma/configs/traces/philly", "carma/configs/traces/sia"},
 	"carma/configs/traces/synth":           {},
-	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/bare", "carma/containers/cdi", "carma/containers/endtext", "carma/estimator", "carma/estimator/command", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/energy", "carma/mapper/words", "carma/runner/api", "carma/runner/audit", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/devices", "carma/runner/gpu/driverfiles", "carma/runner/helpers", "carma/runner/journal", "carma/runner/jsonform", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/progress", "carma/runner/pull", "carma/runner/rights", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/internal/failpoint", "carma/mapper/model"},
+	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/option", "carma/containers/bare", "carma/containers/cdi", "carma/containers/endtext", "carma/estimator", "carma/estimator/command", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/energy", "carma/mapper/words", "carma/runner/api", "carma/runner/audit", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/devices", "carma/runner/gpu/driverfiles", "carma/runner/helpers", "carma/runner/journal", "carma/runner/jsonform", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/progress", "carma/runner/pull", "carma/runner/rights", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/internal/failpoint", "carma/mapper/model"},
 	"carma/runner/web":                     {},
 	"carma/runner/audit":                   {"carma/runner/api"},
 	"carma/runner/rights":                  {},
@@ -87,13 +88,13 @@ var allowed = map[string][]string{
 	"carma/runner/meminfo":                 {},
 	"carma/runner/metrics":                 {},
 	"carma/runner/pull":                    {"carma/containers"},
-	"carma/runner/helpers":                 {"carma/containers", "carma/runner/api", "carma/runner/pull"},
+	"carma/runner/helpers":                 {"carma/containers", "carma/containers/option", "carma/runner/api", "carma/runner/pull"},
 	"carma/runner/notify":                  {"carma/runner/api"},
 	"carma/runner/mps":                     {},
 	"carma/runner/progress":                {},
 	"carma/runner/limits":                  {},
 	"carma/runner/mounts":                  {},
-	"carma/runner/api":                     {"carma/configs/models", "carma/containers"},
+	"carma/runner/api":                     {"carma/configs/models", "carma/containers", "carma/containers/option"},
 	"carma/internal/failpoint":             {},
 	"carma/runner/journal":                 {"carma/internal/failpoint"},
 	"carma/runner/jsonform":                {},
@@ -332,9 +333,9 @@ func isDriver(path string) bool {
 // common packages may be imported by all packages.
 var common = []string{"carma/internal/suggest", "carma/internal/lazyregexp", "carma/internal/units"}
 
-// mayImport also allows the package's own sub-packages, and all commands where they are put
-// together.
+// mayImport also allows the package's own sub-packages, all commands where they are put
+// together, and the texts of options in a driver.
 func mayImport(from string, may []string, path string) bool {
 	return slices.Contains(may, path) || (from != "carma/mapper" && from != "carma/runner" && strings.HasPrefix(path, from+"/")) ||
-		slices.Contains(common, path) || from == "carma/containers/engines" && isDriver(path) || from == "carma/cmd/carma/root" && strings.HasPrefix(path, "carma/cmd/carma/")
+		slices.Contains(common, path) || from == "carma/containers/engines" && isDriver(path) || isDriver(from) && path == "carma/containers/option" || from == "carma/cmd/carma/root" && strings.HasPrefix(path, "carma/cmd/carma/")
 }

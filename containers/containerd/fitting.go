@@ -13,6 +13,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerd/logfile"
 	"carma/containers/containerd/relay"
+	"carma/containers/option"
 )
 
 const initTarget = containers.InitTarget
@@ -23,7 +24,7 @@ const inputTarget = "/.carma/input"
 // rlimits returns the limits of a container's processes: the limits that it requests,
 // otherwise containerd's own, as with Docker. The library's default of 1024 files is too
 // low.
-func rlimits(list []containers.Ulimit) (out []specs.POSIXRlimit) {
+func rlimits(list []option.Ulimit) (out []specs.POSIXRlimit) {
 	for _, u := range list {
 		out = append(out, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(u.Name), Soft: uint64(u.Soft), Hard: uint64(u.Hard)})
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 // labelPorts contains a container's ports: at first the requested ones, then the opened
@@ -27,7 +28,7 @@ var _ containers.Publisher = (*Driver)(nil)
 // network namespace. That needs no other network, and reaches programs that listen only
 // on loopback.
 type doors struct {
-	ports     []containers.Port
+	ports     []option.Port
 	inside    *os.File // the container's network namespace
 	listeners []net.Listener
 
@@ -48,7 +49,7 @@ func (d *Driver) CanPublish(protocol string) error {
 }
 
 // Ports opens the ports of a running container, unless this process has already done so.
-func (d *Driver) Ports(ctx context.Context, id string) ([]containers.Port, error) {
+func (d *Driver) Ports(ctx context.Context, id string) ([]option.Port, error) {
 	what := "ports of container " + id
 	defer d.lock(id)()
 	r, err := d.look(ctx, id)
@@ -192,7 +193,7 @@ func (a *doors) dial(port int) (conn net.Conn, err error) {
 }
 
 // showPorts formats ports as 8888:0, container port first.
-func showPorts(all []containers.Port) string {
+func showPorts(all []option.Port) string {
 	var words []string
 	for _, p := range all {
 		words = append(words, fmt.Sprintf("%d:%d", p.Port, p.Host))
@@ -200,9 +201,9 @@ func showPorts(all []containers.Port) string {
 	return strings.Join(words, " ")
 }
 
-func readPorts(text string) (all []containers.Port) {
+func readPorts(text string) (all []option.Port) {
 	for _, word := range strings.Fields(text) {
-		p := containers.Port{Protocol: "tcp"}
+		p := option.Port{Protocol: "tcp"}
 		if n, _ := fmt.Sscanf(word, "%d:%d", &p.Port, &p.Host); n == 2 {
 			all = append(all, p)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 // fakeContainer is a container of a [Fake]. The fake's mutex guards it and its channels.
@@ -142,7 +143,7 @@ func (f *Fake) CanPublish(string) error { return nil }
 
 // Ports returns the ports that a running container asks for. Ports without a host port
 // get one from 40000 on. Nothing is opened.
-func (f *Fake) Ports(ctx context.Context, id string) (open []containers.Port, err error) {
+func (f *Fake) Ports(ctx context.Context, id string) (open []option.Port, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c, err := f.get("ports of", id)

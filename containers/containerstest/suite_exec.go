@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 // exec runs a command to its end.
@@ -54,8 +55,8 @@ func testExec(t *testing.T, s *suite) {
 	spec.NoNewPrivileges, spec.Groups = true, []int{4242}
 	if !s.img.Lacks.Fittings {
 		spec.OOMScore = 321
-		spec.Ulimits = []containers.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
-		spec.Devices = []containers.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "r"}}
+		spec.Ulimits = []option.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
+		spec.Devices = []option.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "r"}}
 	}
 	id := s.startSpec(spec)
 	s.follow(id).until("up")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 // testFittings checks settings that docker run has flags for.
@@ -18,11 +19,11 @@ func testFittings(_ *testing.T, s *suite) {
 	spec.User = "4321:8765"
 	spec.Hostname = "box-1"
 	spec.Groups = []int{4242, 4343}
-	spec.Ulimits = []containers.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
+	spec.Ulimits = []option.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
 	spec.Init = true
 	// Mounts are ordered by depth, whatever the order here.
-	spec.Tmpfs = []containers.Tmpfs{{Target: "/scratch/ro", Size: 1 << 20, ReadOnly: true}, {Target: "/scratch", Size: 2 << 20}}
-	spec.Devices = []containers.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "rw"}}
+	spec.Tmpfs = []option.Tmpfs{{Target: "/scratch/ro", Size: 1 << 20, ReadOnly: true}, {Target: "/scratch", Size: 2 << 20}}
+	spec.Devices = []option.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "rw"}}
 	id := s.startSpec(spec)
 	if exit := s.wait(id); exit.Code != 0 {
 		s.Errorf("exit = %+v, want code 0", exit)
@@ -63,7 +64,7 @@ func testPorts(t *testing.T, s *suite) {
 	later := s.newDriver(t)
 	t.Cleanup(func() { _ = later.Close() })
 	spec := s.spec("serve:8765", "serve:8765", "block:0")
-	spec.Ports = []containers.Port{{Port: 8765, Protocol: "tcp"}}
+	spec.Ports = []option.Port{{Port: 8765, Protocol: "tcp"}}
 	id := s.startSpec(spec)
 	follow := s.follow(id)
 	follow.until("serving")
@@ -83,7 +84,7 @@ func testPorts(t *testing.T, s *suite) {
 	s.greeted(open[0])
 
 	second := s.spec("out:never")
-	second.Ports = []containers.Port{{Port: 1, Protocol: "tcp", Host: open[0].Host}}
+	second.Ports = []option.Port{{Port: 1, Protocol: "tcp", Host: open[0].Host}}
 	if _, fake := s.d.(*Fake); !fake { // the fake opens no ports
 		taken := s.create(second)
 		s.failsWith("a port that is taken", s.d.Start(s.ctx, taken), containers.ErrInvalid)
@@ -97,7 +98,7 @@ func testPorts(t *testing.T, s *suite) {
 }
 
 // greeted connects until the program, which may not listen yet, answers.
-func (s *suite) greeted(p containers.Port) {
+func (s *suite) greeted(p option.Port) {
 	s.Helper()
 	if _, fake := s.d.(*Fake); fake {
 		return

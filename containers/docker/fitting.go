@@ -13,6 +13,7 @@ import (
 	"github.com/moby/moby/api/types/network"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 var _ containers.Publisher = (*Driver)(nil)
@@ -52,7 +53,7 @@ func fit(h *container.HostConfig, spec containers.Spec) {
 // loopback is the only address on which ports are opened.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-func portOf(p containers.Port) network.Port {
+func portOf(p option.Port) network.Port {
 	port, _ := network.PortFrom(uint16(p.Port), network.IPProtocol(p.Protocol))
 	return port
 }
@@ -66,19 +67,19 @@ func (d *Driver) CanPublish(string) error {
 }
 
 // Ports asks the engine for the open ports of a container.
-func (d *Driver) Ports(ctx context.Context, id string) ([]containers.Port, error) {
+func (d *Driver) Ports(ctx context.Context, id string) ([]option.Port, error) {
 	c, _, err := d.inspect(ctx, "ports of container "+short(id), id)
 	if err != nil || c.NetworkSettings == nil {
 		return nil, err
 	}
-	var open []containers.Port
+	var open []option.Port
 	for port, bindings := range c.NetworkSettings.Ports {
 		for _, b := range bindings {
 			if host, err := strconv.Atoi(b.HostPort); err == nil && b.HostIP == loopback {
-				open = append(open, containers.Port{Port: int(port.Num()), Protocol: string(port.Proto()), Host: host})
+				open = append(open, option.Port{Port: int(port.Num()), Protocol: string(port.Proto()), Host: host})
 			}
 		}
 	}
-	slices.SortFunc(open, containers.ComparePorts)
+	slices.SortFunc(open, option.ComparePorts)
 	return open, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 var _ containers.Hoster = (*Driver)(nil)
@@ -242,12 +243,12 @@ func (d *Driver) Look(ctx context.Context, id string) (containers.Look, error) {
 	}
 	for port, there := range c.NetworkSettings.Ports {
 		for _, b := range there {
-			p := containers.Port{Port: int(port.Num()), Protocol: string(port.Proto())}
+			p := option.Port{Port: int(port.Num()), Protocol: string(port.Proto())}
 			_, _ = fmt.Sscan(b.HostPort, &p.Host)
 			l.Ports = append(l.Ports, p)
 		}
 	}
-	slices.SortFunc(l.Ports, containers.ComparePorts)
+	slices.SortFunc(l.Ports, option.ComparePorts)
 	return l, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 // Names in the cluster.
@@ -238,7 +239,7 @@ func (d *Driver) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Containe
 	}
 	// A folder comes before its subfolders.
 	tmpfs := slices.Clone(spec.Tmpfs)
-	slices.SortFunc(tmpfs, func(a, b containers.Tmpfs) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortFunc(tmpfs, func(a, b option.Tmpfs) int { return strings.Compare(a.Target, b.Target) })
 	for _, t := range tmpfs {
 		add(memory(t.Size), t.Target, t.ReadOnly)
 	}

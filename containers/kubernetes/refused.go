@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 // refused says what of a spec a cluster cannot do.
@@ -29,7 +30,7 @@ func refused(spec containers.Spec) error {
 		{spec.HostIPC, "the node's IPC namespace (MPS): a pod of a user has none"},
 		{spec.Sandbox != nil, "a container without network (carma probe): a pod always has one; run the probe on a server"},
 		{spec.Hosted != nil, "containers of a suite with helpers: write them as Deployments and Services"},
-		{slices.ContainsFunc(spec.Tmpfs, func(t containers.Tmpfs) bool { return t.Mode != "" || t.Exec }), "modes of a folder in memory (--tmpfs): a pod's has mode 777"},
+		{slices.ContainsFunc(spec.Tmpfs, func(t option.Tmpfs) bool { return t.Mode != "" || t.Exec }), "modes of a folder in memory (--tmpfs): a pod's has mode 777"},
 	} {
 		if r.asked {
 			return fmt.Errorf("%w: %s", containers.ErrUnsupported, r.why)

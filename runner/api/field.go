@@ -24,7 +24,7 @@ import (
 //   - name: its name, if not the field's JSON name with dashes.
 //   - unit: the syntax of its text, if the type does not determine it: memory,
 //     parameters, shape, GPUs, "time or 0", in which 0 is kept as
-//     [Never], tasks, or one of units in fitting.go.
+//     [Never], tasks, or a unit of [textSyntax].
 //   - enum: the words that can be given, and words, if the API says more about
 //     others than that.
 //   - least: the smallest whole number, if not 1.
@@ -186,8 +186,8 @@ func reader(t reflect.Type, unit string, words []string, least string) (called s
 		return "N", as(func(s string) (int64, error) { g, err := ParseGPUs(s); return g.Count, err })
 	case unit == "time or 0":
 		return "time", as(spanOrNever)
-	case fittings[unit] != nil:
-		return unit, as(fittings[unit])
+	case textSyntax(unit) != nil:
+		return unit, as(textSyntax(unit))
 	case t == reflect.TypeFor[time.Duration]():
 		return "time", as(units.ParseSpan)
 	}

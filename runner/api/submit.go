@@ -103,8 +103,8 @@ type Submit struct {
 	HostReserve int64   `json:"host_reserve,omitempty" minimum:"0" unit:"memory" help:"host memory booked for it (default: --host-mem, else what earlier runs used, else its part)" doc:"host memory that is booked for it, in bytes; 0: host_mem, else what earlier runs used, else the part that goes with its GPUs"`
 	CPUsReserve float64 `json:"cpus_reserve,omitempty" minimum:"0" value:"processors" help:"processors booked for it, for example 4 or 1.5 (default: --cpus)" doc:"processors that are booked for it; 0: cpus"`
 	Pids        int64   `json:"pids,omitempty" minimum:"0" value:"processes" help:"processes and threads it may have (default: the daemon's)" doc:"processes and threads it may have; 0: the daemon's default"`
-	// Settings of docker run with the same names, in docker's syntax; see the functions of
-	// their units, like [ParseUlimit].
+	// What docker run calls so, in docker's words; see the functions of their
+	// units, like [option.ParseUlimit].
 	Ulimits    []string `json:"ulimits,omitempty" maxItems:"64" name:"ulimit" unit:"ulimit" value:"name=soft[:hard]" help:"limit of its processes, for example memlock=-1 or nofile=65536; may be repeated"`
 	Tmpfs      []string `json:"tmpfs,omitempty" maxItems:"64" unit:"tmpfs" value:"folder[:options]" help:"folder in memory, for example /scratch:size=2G; its content counts as host memory; may be repeated"`
 	Init       bool     `json:"init,omitempty" help:"a small first process takes in the children that its program leaves behind, and passes signals on"`

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"carma/containers"
+	"carma/containers/option"
 	"carma/runner/api"
 )
 
@@ -94,10 +95,10 @@ func (m *Manager) spec(k *kept, h *api.Helper, n int) containers.Spec {
 		s.User, hosted.Capabilities = fmt.Sprintf("%d:%d", k.Owner.UID, k.Owner.GID), nil
 	}
 	for _, p := range h.Ports {
-		hosted.Ports = append(hosted.Ports, containers.Port{Port: p.Container, Host: p.Host, Protocol: protocol(p.Protocol)})
+		hosted.Ports = append(hosted.Ports, option.Port{Port: p.Container, Host: p.Host, Protocol: protocol(p.Protocol)})
 	}
 	for _, u := range h.Ulimits {
-		hosted.Ulimits = append(hosted.Ulimits, containers.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+		hosted.Ulimits = append(hosted.Ulimits, option.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
 	}
 	for _, t := range h.Tmpfs {
 		if hosted.Tmpfs == nil {

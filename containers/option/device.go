@@ -1,4 +1,4 @@
-package api
+package option
 
 import (
 	"fmt"
@@ -8,9 +8,14 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Device is a device of the machine, or a folder of devices.
-type Device struct{ Source, Target, Permissions string }
+// Device is a host device that a container gets. In a submission it can also be
+// a folder of devices.
+type Device struct {
+	Source, Target string
+	Permissions    string // some of r, w and m
+}
 
+// String returns the text of the option, as [ParseDevice] reads it.
 func (d Device) String() string {
 	text := d.Source
 	if d.Target != d.Source || d.Permissions != "rwm" {

@@ -1,4 +1,4 @@
-package api
+package option
 
 import (
 	"fmt"
@@ -11,9 +11,10 @@ import (
 	"carma/internal/units"
 )
 
-// Tmpfs is a folder of a container in memory.
+// Tmpfs is a folder of a container in memory. Set-uid programs and devices have no effect
+// in it.
 type Tmpfs struct {
-	Target   string
+	Target   string // absolute
 	Size     int64  // bytes; if 0, the daemon chooses
 	Mode     string // octal; empty means 1777
 	ReadOnly bool
@@ -21,6 +22,7 @@ type Tmpfs struct {
 	UID, GID int  // owner; root by default
 }
 
+// String returns the text of the option, as [ParseTmpfs] reads it.
 func (t Tmpfs) String() string {
 	var o []string
 	add := func(given bool, text string) {
@@ -40,8 +42,23 @@ func (t Tmpfs) String() string {
 	return t.Target + ":" + strings.Join(o, ",")
 }
 
-// reserved are folders of a container that the engine or carma fills.
-var reserved = []string{"/proc", "/sys", "/dev", "/.carma"}
+// Options returns the mount's options.
+func (t Tmpfs) Options() []string {
+	access, exec, mode := "rw", "noexec", t.Mode
+	if t.ReadOnly {
+		access = "ro"
+	}
+	if t.Exec {
+		exec = "exec"
+	}
+	if mode == "" {
+		mode = "1777"
+	}
+	return []string{access, "nosuid", "nodev", exec, "mode=" + mode, fmt.Sprintf("size=%d", t.Size), fmt.Sprintf("uid=%d", t.UID), fmt.Sprintf("gid=%d", t.GID)}
+}
+
+// ownFolders lists folders of a container that the engine or carma fills.
+var ownFolders = []string{"/proc", "/sys", "/dev", "/.carma"}
 
 var octal = lazyregexp.New(`^[01]?[0-7]{3}$`)
 
@@ -53,7 +70,7 @@ func ParseTmpfs(text string) (t Tmpfs, err error) {
 	if !path.IsAbs(target) || t.Target == "/" || strings.ContainsAny(target, "\x00,\n") {
 		return t, fmt.Errorf("%q: %q is not an absolute folder below /; write for example /scratch:size=2G", text, target)
 	}
-	for _, dir := range reserved {
+	for _, dir := range ownFolders {
 		if t.Target == "/dev/shm" {
 			return t, fmt.Errorf("%q: /dev/shm is in memory already; --shm-size sets its size", text)
 		}

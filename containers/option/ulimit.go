@@ -1,4 +1,4 @@
-package api
+package option
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"carma/internal/suggest"
 )
 
-// Ulimit is a limit of processes; -1 means none. The unit is the kernel's: bytes, files,
-// processes, seconds.
+// Ulimit is a limit of a container's processes; -1 means none. The unit is the kernel's:
+// bytes, files, processes, seconds.
 type Ulimit struct {
 	Name       string // as in ulimitNames
 	Soft, Hard int64
@@ -18,6 +18,7 @@ type Ulimit struct {
 // ulimitNames lists the names in docker run.
 var ulimitNames = []string{"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack"}
 
+// String returns the text of the option, as [ParseUlimit] reads it.
 func (u Ulimit) String() string { return fmt.Sprintf("%s=%d:%d", u.Name, u.Soft, u.Hard) }
 
 // ParseUlimit parses NAME=SOFT[:HARD]. Without HARD both are the same. -1 and unlimited
