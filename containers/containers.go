@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"carma/containers/option"
 )
 
 // Errors that callers branch on with [errors.Is]. An error that wraps none of them, and
@@ -204,21 +202,15 @@ type Spec struct {
 	Command    []string
 	// Env is a list of KEY=value. NVIDIA_VISIBLE_DEVICES in it is ignored: the driver sets
 	// that variable to GPUs, or to "void" if there are none.
-	Env     []string
-	WorkDir string
-	User    string // uid:gid; the default is the image's
-	// TTY gives the program a terminal, and Stdin an input, see [Terminals]. Without either
-	// its input ends at once. On some engines, the input of a program without a terminal
-	// ends when the first attached session is closed.
-	TTY, Stdin bool
-	Mounts     []Mount
-	ShmSize    int64 // bytes, or 0 for the engine's default
+	Env  []string
+	User string // uid:gid; the default is the image's
+	ContainerOptions
+	Mounts []Mount
 	// Limits; 0 means no limit. Memory is host memory in bytes, without swap, including the
-	// content of /dev/shm. CPUs is a number of processors, like 1.5. Processes includes
-	// threads. If the kernel cannot enforce a limit, the engine omits it.
-	Memory    int64
-	CPUs      float64
-	Processes int64
+	// content of /dev/shm. CPUs is a number of processors, like 1.5. If the kernel cannot
+	// enforce a limit, the engine omits it, also the limit of processes.
+	Memory int64
+	CPUs   float64
 	// CPUSet lists the processors that the container may use, like 0-15,32-47. Empty means
 	// all.
 	CPUSet string
@@ -227,24 +219,9 @@ type Spec struct {
 	// of being killed by the kernel when memory runs out.
 	CPUWeight int64
 	OOMScore  int
-	// Options of docker run with the same names. A zero value selects the default of the
-	// engine and the image.
-	Hostname   string
-	StopSignal string // a name like SIGINT, or a number
 	// StopGrace is the time between stop signal and kill, for an engine that needs it with
 	// the signal, or 0 for the driver's default.
 	StopGrace time.Duration
-	Groups    []int // further groups of its user
-	Ulimits   []option.Ulimit
-	Tmpfs     []option.Tmpfs
-	Devices   []option.Device
-	// Init adds a small process as the container's first. It starts the program, passes
-	// signals on and reaps orphans.
-	Init bool
-	// Ports are opened on 127.0.0.1; see [Publisher].
-	Ports []option.Port
-	// HostIPC gives the container the host's IPC namespace instead of its own.
-	HostIPC bool
 	// Park allows the container to be parked at its start, see [Parker].
 	Park bool
 	GPUs []string

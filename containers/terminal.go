@@ -8,10 +8,10 @@ import (
 
 // Terminals is a [Driver] that connects users to the programs in its containers.
 type Terminals interface {
-	// Attach connects to the program of a container that was made with [Spec.Stdin] or
-	// [Spec.TTY]. A session opened between Create and Start receives all output; a session
-	// opened later may lack earlier output. For a container that has ended or does not
-	// exist, the error wraps [ErrNotFound].
+	// Attach connects to the program of a container that was made with
+	// [ContainerOptions].Interactive or TTY. A session opened between Create and Start
+	// receives all output; a session opened later may lack earlier output. For a container
+	// that has ended or does not exist, the error wraps [ErrNotFound].
 	Attach(ctx context.Context, id string) (Session, error)
 	// Exec runs a command in a running container: as the container's user, with its
 	// environment, within its limits, with no more rights than its program has. The command

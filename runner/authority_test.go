@@ -55,7 +55,7 @@ func (w *answerRecorder) Write(p []byte) (int, error) {
 func TestAdminInRootsTask(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("train", untilStopped)
-	id := g.runAs(rootUser, api.Submit{Image: "train", Mem: int64(units.GiB), TTY: true, Env: []string{"KEY=s3cret"}})
+	id := g.runAs(rootUser, api.Submit{Image: "train", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{TTY: true}, Env: []string{"KEY=s3cret"}})
 	g.running(id)
 	for path, line := range map[string]string{
 		"/exec":   "exec in task " + id + " of root: only root may; you are oper",

@@ -179,6 +179,6 @@ func (b Bounds) bound(spec *containers.Spec, s api.Submit, booked model.HostShar
 		spec.OOMScore = oomUnasked
 	}
 	spec.CPUs = cmp.Or(s.CPUs, b.Default.CPUs)
-	spec.Processes = cmp.Or(s.Pids, int64(b.Default.Pids))
+	spec.Pids = cmp.Or(s.Pids, int64(b.Default.Pids))
 	spec.ShmSize = cmp.Or(s.ShmSize, min(int64(b.Default.ShmSize), spec.Memory), min(spec.Memory/2, int64(b.Most.ShmSize)))
 }

@@ -110,7 +110,7 @@ func (r *Runner) canarySpec(name string) containers.Spec {
 		Identity:   map[string]string{LabelInstance: r.instance, LabelTask: "0", LabelAttempt: "1"},
 		Entrypoint: []string{bare.CanaryProgram}, Command: []string{"true"},
 		User: canaryUser, NoNewPrivileges: true,
-		Memory: canaryMemory, CPUs: 1, Processes: canaryProcesses,
+		Memory: canaryMemory, CPUs: 1, ContainerOptions: containers.ContainerOptions{Pids: canaryProcesses},
 	}
 }
 

@@ -40,44 +40,42 @@ func (f Fittings) check() error {
 	return nil
 }
 
-// checkFittings refuses options that a task of who cannot have. The options are checked
-// again at each launch.
-func (r *Runner) checkFittings(ctx context.Context, who Caller, s api.Submit) error {
-	_, err := r.fittings(who, s)
+// checkContainerOptions refuses options that a task of who cannot have. The options are
+// checked again at each launch.
+func (r *Runner) checkContainerOptions(ctx context.Context, who Caller, s api.Submit) error {
+	_, err := r.containerOptions(who, s)
 	if err == nil {
 		err = r.checkPorts(who, s)
 	}
 	return firstError(err, ctx.Err())
 }
 
-// fittings returns the options that a task's container gets from its own request.
-func (r *Runner) fittings(who Caller, s api.Submit) (fit containers.Spec, err error) {
-	fit = containers.Spec{Hostname: s.Hostname, StopSignal: s.StopSignal, Init: s.Init}
+// containerOptions returns the options that a task's container gets: the submitted ones, of
+// which some are completed.
+func (r *Runner) containerOptions(who Caller, s api.Submit) (o containers.ContainerOptions, err error) {
+	o = s.ContainerOptions
 	live := r.live()
-	for _, text := range s.Ulimits {
-		u, err := allowedUlimit(live.Fittings.Ulimits, text)
-		if err != nil {
-			return fit, err
+	for _, text := range o.Ulimits {
+		if err := allowedUlimit(live.Fittings.Ulimits, text); err != nil {
+			return o, err
 		}
-		fit.Ulimits = append(fit.Ulimits, u)
 	}
+	o.Devices = nil
 	for _, text := range s.Devices {
 		list, err := allowedDevices(live.Fittings.Devices, text)
 		if err != nil {
-			return fit, err
+			return o, err
 		}
-		fit.Devices = append(fit.Devices, list...)
+		o.Devices = append(o.Devices, list...)
 	}
-	if fit.Groups, err = groupsOf(who, s.Groups); err != nil {
-		return fit, err
+	if o.Groups, err = groupsOf(who, s.Groups); err != nil {
+		return o, err
 	}
-	fit.HostIPC = s.IPC == "host" && r.hostIPC()
-	fit.Tmpfs, err = r.tmpfs(s)
-	for _, text := range s.Ports {
-		p, _ := option.ParsePort(text)
-		fit.Ports = append(fit.Ports, p)
+	if o.IPC == containers.IPCHost && !r.hostIPC() {
+		o.IPC = ""
 	}
-	return fit, err
+	o.Tmpfs, err = r.tmpfs(s)
+	return o, err
 }
 
 // hostIPC reports whether tasks may have the machine's IPC namespace.
@@ -87,7 +85,7 @@ func (r *Runner) hostIPC() bool { return r.opt.MPS != nil && r.opt.MPS.HostIPC }
 // Tasks request this namespace, as the command lines of vLLM and NGC do, to have a large
 // /dev/shm.
 func (r *Runner) ipcLine(s *api.Submit) []string {
-	if s.IPC != "host" || r.hostIPC() {
+	if s.IPC != containers.IPCHost || r.hostIPC() {
 		return nil
 	}
 	return []string{"--ipc host: not honoured: a task has its own, and a /dev/shm of half of its host memory; --shm-size 8G makes it larger. Only a daemon with mps-ipc: host gives tasks the machine's"}
@@ -95,7 +93,7 @@ func (r *Runner) ipcLine(s *api.Submit) []string {
 
 // tmpfs returns a task's tmpfs mounts. A mount without a size may take half of the task's
 // memory, as the kernel's default is half of the machine's memory.
-func (r *Runner) tmpfs(s api.Submit) (list []option.Tmpfs, err error) {
+func (r *Runner) tmpfs(s api.Submit) (list []string, err error) {
 	most := cmp.Or(s.HostMem, int64(r.live().Bounds.Default.HostMem))
 	sum := s.ShmSize
 	for _, text := range s.Tmpfs {
@@ -110,7 +108,7 @@ func (r *Runner) tmpfs(s api.Submit) (list []option.Tmpfs, err error) {
 			return nil, refusef(422, "--tmpfs %s: with /dev/shm and the other folders in memory that is %s; all of it counts as the task's memory, which is %s (--host-mem)", text, units.Bytes(sum), units.Bytes(most))
 		}
 		t.Size = cmp.Or(t.Size, most/2)
-		list = append(list, t)
+		list = append(list, t.String())
 	}
 	return list, nil
 }
@@ -142,14 +140,14 @@ func mostOf(text string) (option.Ulimit, error) {
 	return option.ParseUlimit(text)
 }
 
-// allowedUlimit reads a limit, if the settings allow it.
-func allowedUlimit(allowed []string, text string) (option.Ulimit, error) {
+// allowedUlimit refuses a limit that the settings do not allow.
+func allowedUlimit(allowed []string, text string) error {
 	u, err := option.ParseUlimit(text)
 	if err != nil {
-		return option.Ulimit{}, refusef(422, "--ulimit %v", err)
+		return refusef(422, "--ulimit %v", err)
 	}
 	if u.Hard == 0 { // a limit of 0 only restricts the task
-		return u, nil
+		return nil
 	}
 	var names []string
 	for _, a := range allowed {
@@ -159,11 +157,11 @@ func allowedUlimit(allowed []string, text string) (option.Ulimit, error) {
 			continue
 		}
 		if most.Hard != -1 && (u.Hard == -1 || u.Hard > most.Hard) {
-			return option.Ulimit{}, refusef(403, "--ulimit %s: at most %s=%d is allowed here (allowed-ulimits)", text, u.Name, most.Hard)
+			return refusef(403, "--ulimit %s: at most %s=%d is allowed here (allowed-ulimits)", text, u.Name, most.Hard)
 		}
-		return u, nil
+		return nil
 	}
-	return option.Ulimit{}, refusef(403, "--ulimit %s: the administrator allows %s (allowed-ulimits)", text, orNone(names))
+	return refusef(403, "--ulimit %s: the administrator allows %s (allowed-ulimits)", text, orNone(names))
 }
 
 func orNone(list []string) string {
@@ -173,7 +171,7 @@ func orNone(list []string) string {
 // groupsOf returns the numbers of groups that are given by name or number on this
 // machine. Only root, and the user that the daemon runs as, get groups that they are not
 // in. The engine is given numbers, because it would look up names in the image.
-func groupsOf(who Caller, names []string) (list []int, err error) {
+func groupsOf(who Caller, names []string) (list []string, err error) {
 	for _, name := range names {
 		n, wrong := strconv.Atoi(name)
 		if wrong != nil {
@@ -189,8 +187,8 @@ func groupsOf(who Caller, names []string) (list []int, err error) {
 		if !mayMountAll(who.UID) && n != who.GID && !slices.Contains(who.GIDs, n) {
 			return nil, refusef(403, "--group-add %s: you are not in that group on this machine; id -Gn lists yours", name)
 		}
-		if !slices.Contains(list, n) {
-			list = append(list, n)
+		if number := strconv.Itoa(n); !slices.Contains(list, number) {
+			list = append(list, number)
 		}
 	}
 	return list, nil
@@ -198,7 +196,7 @@ func groupsOf(who Caller, names []string) (list []int, err error) {
 
 // allowedDevices returns the devices that a text names, if the settings allow them: one
 // device, or the allowed devices of a folder.
-func allowedDevices(allowed []string, text string) (list []option.Device, err error) {
+func allowedDevices(allowed []string, text string) (list []string, err error) {
 	d, err := option.ParseDevice(text)
 	if err != nil {
 		return nil, refusef(422, "--device %v", err)
@@ -216,11 +214,11 @@ func allowedDevices(allowed []string, text string) (list []option.Device, err er
 		entries, _ := os.ReadDir(d.Source)
 		for _, e := range entries {
 			if name := path.Join(d.Source, e.Name()); mayHave(allowed, name) {
-				list = append(list, option.Device{Source: name, Target: path.Join(d.Target, e.Name()), Permissions: d.Permissions})
+				list = append(list, option.Device{Source: name, Target: path.Join(d.Target, e.Name()), Permissions: d.Permissions}.String())
 			}
 		}
 	case mayHave(allowed, d.Source):
-		list = []option.Device{d}
+		list = []string{d.String()}
 	}
 	if len(list) == 0 {
 		return nil, refusal
@@ -252,16 +250,4 @@ func mayHave(allowed []string, name string) bool {
 		return false
 	}
 	return f.Mode&unix.S_IFMT == unix.S_IFCHR || f.Mode&unix.S_IFMT == unix.S_IFBLK
-}
-
-// fit sets the options in the attempt's container that its task requested.
-func (w *worker) fit(spec *containers.Spec) error {
-	fit, err := w.fittings(w.users(w.rec.UID, w.rec.GID), w.rec.Submit)
-	if err != nil {
-		return fmt.Errorf("%w: %w", containers.ErrInvalid, err)
-	}
-	spec.Hostname, spec.StopSignal, spec.Init = fit.Hostname, fit.StopSignal, fit.Init
-	spec.Ulimits, spec.Devices, spec.Groups, spec.Tmpfs, spec.Ports = fit.Ulimits, fit.Devices, fit.Groups, fit.Tmpfs, fit.Ports
-	spec.HostIPC = spec.HostIPC || fit.HostIPC
-	return nil
 }

@@ -76,7 +76,7 @@ func covered(spec *containers.Spec) (c helpers.Covered) {
 	for _, m := range spec.Mounts {
 		c.Mounts = append(c.Mounts, m.Target)
 	}
-	for _, t := range spec.Tmpfs {
+	for _, t := range option.Each(spec.Tmpfs, option.ParseTmpfs) {
 		c.Tmpfs = append(c.Tmpfs, t.Target)
 	}
 	if spec.Hosted != nil {
@@ -97,10 +97,8 @@ func (r *Runner) checkFiles(who Caller, group string, s *api.Submit) error {
 	for _, m := range s.Mounts {
 		c.Mounts = append(c.Mounts, m.Target)
 	}
-	for _, text := range s.Tmpfs {
-		if t, err := option.ParseTmpfs(text); err == nil {
-			c.Tmpfs = append(c.Tmpfs, t.Target)
-		}
+	for _, t := range option.Each(s.Tmpfs, option.ParseTmpfs) {
+		c.Tmpfs = append(c.Tmpfs, t.Target)
 	}
 	if err := helpers.CheckFiles(files, c); err != nil {
 		return refusef(422, "%v", err)

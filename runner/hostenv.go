@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -163,8 +164,8 @@ func (r *Runner) program(rec *Record, host []containers.Mount) bare.Program {
 func (w *worker) addHostMounts(spec *containers.Spec, host []containers.Mount) {
 	p := w.program(w.rec, host)
 	for _, gid := range w.users(w.rec.UID, w.rec.GID).GIDs {
-		if w.rec.UID != 0 && gid != w.rec.GID && !slices.Contains(spec.Groups, gid) {
-			spec.Groups = append(spec.Groups, gid)
+		if group := strconv.Itoa(gid); w.rec.UID != 0 && gid != w.rec.GID && !slices.Contains(spec.Groups, group) {
+			spec.Groups = append(spec.Groups, group)
 		}
 	}
 	spec.Image, spec.Command, spec.WorkDir = bare.Image, p.Words(), cmp.Or(spec.WorkDir, p.Home)

@@ -80,14 +80,14 @@ func annAt(home string) Caller { who := ann; who.Home = home; return who }
 // the image that the daemon makes, without a pull. It runs as its submitter.
 func TestBareTask(t *testing.T) {
 	g, home, made := hostRig(t)
-	s := api.Submit{Conda: home + "/c/envs/exp", WorkDir: home + "/c", Command: []string{"python", "train.py"}, Mem: int64(units.GiB), Env: []string{"A=1"}}
+	s := api.Submit{Conda: home + "/c/envs/exp", ContainerOptions: api.ContainerOptions{WorkDir: home + "/c"}, Command: []string{"python", "train.py"}, Mem: int64(units.GiB), Env: []string{"A=1"}}
 	id := g.runAs(annAt(home), s)
 	if task := g.finished(id); task.Phase != "succeeded" || task.Image != "conda:"+s.Conda || task.Name != "exp-"+id {
 		t.Errorf("%+v", task)
 	}
 	spec := <-made
 	program := bare.Program{Conda: s.Conda, Command: s.Command}
-	if !slices.Equal(spec.Groups, []int{30001}) {
+	if !slices.Equal(spec.Groups, []string{"30001"}) {
 		t.Errorf("its groups are %v", spec.Groups)
 	}
 	if spec.User != "20001:20001" || !spec.NoNewPrivileges || spec.WorkDir != home+"/c" || !slices.Equal(spec.Command, program.Words()) {
@@ -136,7 +136,7 @@ func TestBareInit(t *testing.T) {
 		}
 	}
 	g, home, _ = hostRig(t)
-	_, err := g.Submit(g.ctx(), annAt(home), api.Submit{Host: true, Init: true, WorkDir: home, Command: []string{"true"}, Mem: 1 << 30})
+	_, err := g.Submit(g.ctx(), annAt(home), api.Submit{Host: true, ContainerOptions: api.ContainerOptions{Init: true, WorkDir: home}, Command: []string{"true"}, Mem: 1 << 30})
 	g.refusedTo(err, 422, "--init: carma-init is not there")
 }
 
@@ -177,13 +177,13 @@ func TestBareRefused(t *testing.T) {
 	root := filepath.Dir(home)
 	ls := []string{"ls"}
 	for words, s := range map[string]api.Submit{
-		"working folder /srv: a task without an image does not see it; it sees the machine's programs and " + home + "; start": {Host: true, Command: ls, WorkDir: "/srv"},
-		"working folder " + home + "/out: a task without":                                                                      {Host: true, Command: ls, WorkDir: home + "/out"},
-		"working folder " + home + "/none: there is no such":                                                                   {Host: true, Command: ls, WorkDir: home + "/none"},
-		"working folder " + root + "/bob/v: you cannot reach it yourself":                                                      {Host: true, Command: ls, WorkDir: root + "/bob/v"},
-		"working folder " + home + "/bobs: you cannot reach it yourself":                                                       {Host: true, Command: ls, WorkDir: home + "/bobs"},
-		"working folder /proc/self/root: ":                                                                                     {Host: true, Command: ls, WorkDir: "/proc/self/root"},
-		"working folder " + home + "/../../../srv: a task":                                                                     {Host: true, Command: ls, WorkDir: home + "/../../../srv"},
+		"working folder /srv: a task without an image does not see it; it sees the machine's programs and " + home + "; start": {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: "/srv"}},
+		"working folder " + home + "/out: a task without":                                                                      {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: home + "/out"}},
+		"working folder " + home + "/none: there is no such":                                                                   {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: home + "/none"}},
+		"working folder " + root + "/bob/v: you cannot reach it yourself":                                                      {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: root + "/bob/v"}},
+		"working folder " + home + "/bobs: you cannot reach it yourself":                                                       {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: home + "/bobs"}},
+		"working folder /proc/self/root: ":                                                                                     {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: "/proc/self/root"}},
+		"working folder " + home + "/../../../srv: a task":                                                                     {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: home + "/../../../srv"}},
 		"--conda ../../x: not the full path":                                                                                   {Conda: "../../x", Command: ls},
 		"--conda /srv: a task without an image does not see":                                                                   {Conda: "/srv", Command: ls},
 		"--conda " + home + "/none: there is no such file":                                                                     {Conda: home + "/none", Command: ls},
@@ -202,7 +202,7 @@ func TestBareRefused(t *testing.T) {
 		g.refusedWith(who, s, words)
 	}
 	// What a link within reach leads to is taken; the container has its real path.
-	for _, s := range []api.Submit{{Venv: home + "/in", Command: ls}, {Host: true, Command: ls, WorkDir: home + "/in"}, {Host: true, Command: ls, WorkDir: "/m/x", Mounts: []api.Mount{{Source: home, Target: "/m"}}}} {
+	for _, s := range []api.Submit{{Venv: home + "/in", Command: ls}, {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: home + "/in"}}, {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: "/m/x"}, Mounts: []api.Mount{{Source: home, Target: "/m"}}}} {
 		s.Mem = 1 << 30
 		if task := g.finished(g.runAs(who, s)); task.Phase != "succeeded" {
 			t.Errorf("%+v: %s, %s", s, task.Phase, task.Reason)
@@ -273,14 +273,14 @@ func TestBareKind(t *testing.T) {
 		return kind(&Record{Submit: s})
 	}
 	kinds := map[string]bool{}
-	all := []api.Submit{{Host: true}, {Host: true, WorkDir: "/a"}, {Conda: "/c", WorkDir: "/a"}, {Conda: "/d", WorkDir: "/a"}, {Venv: "/c", WorkDir: "/a"}, {Image: "host", WorkDir: "/a"}}
+	all := []api.Submit{{Host: true}, {Host: true, ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Conda: "/c", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Conda: "/d", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Venv: "/c", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Image: "host", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}}
 	for _, s := range all {
 		kinds[of(s)] = true
 	}
-	if len(kinds) != len(all) || of(all[2]) != of(api.Submit{Conda: "/c", WorkDir: "/a"}) {
+	if len(kinds) != len(all) || of(all[2]) != of(api.Submit{Conda: "/c", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}) {
 		t.Errorf("%d kinds of %d", len(kinds), len(all))
 	}
-	if of(api.Submit{Image: "i", WorkDir: "/a"}) != of(api.Submit{Image: "i", WorkDir: "/b"}) {
+	if of(api.Submit{Image: "i", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}) != of(api.Submit{Image: "i", ContainerOptions: api.ContainerOptions{WorkDir: "/b"}}) {
 		t.Error("with an image the working folder tells nothing")
 	}
 }

@@ -93,7 +93,9 @@ func (w *worker) share(spec *containers.Spec) {
 	}
 	spec.Mounts = append(spec.Mounts, containers.Mount{Source: group.Pipe, Target: group.Pipe})
 	spec.Env = append(spec.Env, limits.Env(group.Pipe)...)
-	spec.HostIPC = w.opt.MPS.HostIPC
+	if w.opt.MPS.HostIPC {
+		spec.IPC = containers.IPCHost
+	}
 }
 
 // mpsGrace is the time after which a task that MPS has disconnected is killed.

@@ -76,8 +76,8 @@ func TestMPSClient(t *testing.T) {
 		t.Errorf("environment %q", env)
 	}
 	at := slices.IndexFunc(p.Spec.Mounts, func(m containers.Mount) bool { return m.Source == group.Pipe && m.Target == group.Pipe })
-	if at < 0 || p.Spec.HostIPC {
-		t.Errorf("mounts %+v, host IPC %v", p.Spec.Mounts, p.Spec.HostIPC)
+	if at < 0 || p.Spec.IPC == containers.IPCHost {
+		t.Errorf("mounts %+v, IPC %q", p.Spec.Mounts, p.Spec.IPC)
 	}
 	if err := group.Ping(t.Context()); err != nil {
 		t.Errorf("its control daemon: %v", err)

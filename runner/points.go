@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"carma/containers"
+	"carma/containers/option"
 	"carma/runner/mounts"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +46,7 @@ func besideOf(spec *containers.Spec, n int, files bool) ownMounts {
 		info, err := os.Stat(m.Source)
 		in.points = append(in.points, point{m.Target, err == nil && info.IsDir()})
 	}
-	for _, t := range spec.Tmpfs {
+	for _, t := range option.Each(spec.Tmpfs, option.ParseTmpfs) {
 		folder(t.Target)
 	}
 	if h := spec.Hosted; h != nil {

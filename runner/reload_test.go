@@ -58,7 +58,7 @@ func TestReconfigureMore(t *testing.T) {
 	if err := g.Reconfigure(g.ctx(), g.opt.Mapper, next); err != nil {
 		t.Fatal(err)
 	}
-	g.refusedAs(ann, api.Submit{Image: "ok", Pids: 78}, 422, "at most 77")
+	g.refusedAs(ann, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Pids: 78}}, 422, "at most 77")
 	g.refusedAs(ann, api.Submit{Image: "ok", Probe: true}, 422, "does not probe")
 	if got := g.Logs.Limits(); got.Attempt != 2*tasklog.MinLimit || got.Task != 8*tasklog.MinLimit {
 		t.Errorf("limits of output: %+v", got)

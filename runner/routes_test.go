@@ -62,7 +62,7 @@ func newRightsRig(t *testing.T) *rightsRig {
 	})
 	for i, owner := range []Caller{ann, cara, rootUser, account} {
 		for _, visibility := range []string{VisibilityPrivate, VisibilityOpen} {
-			s := api.Submit{Image: "train", Mem: int64(units.GiB), HostReserve: int64(units.MiB), TTY: true, Env: []string{"KEY=s3cret-env"}, Visibility: visibility}
+			s := api.Submit{Image: "train", Mem: int64(units.GiB), HostReserve: int64(units.MiB), ContainerOptions: api.ContainerOptions{TTY: true}, Env: []string{"KEY=s3cret-env"}, Visibility: visibility}
 			if owner.Subject != nil {
 				s.Namespace = "a"
 			}

@@ -24,19 +24,22 @@ func (w *worker) spec() (containers.Spec, error) {
 		return w.jobSpec(mode), nil
 	}
 	sub := w.rec.Submit
+	options, err := w.containerOptions(w.users(w.rec.UID, w.rec.GID), sub)
+	if err != nil {
+		return containers.Spec{}, fmt.Errorf("%w: %w", containers.ErrInvalid, err)
+	}
 	grant := w.mostGranted()
 	spec := containers.Spec{
-		Name:       w.containerName(w.launch.Task, w.launch.Attempt),
-		Image:      sub.Image,
-		Labels:     w.about(mode),
-		Identity:   w.identity(),
-		Entrypoint: sub.Entrypoint,
-		Command:    sub.Command,
-		WorkDir:    sub.WorkDir,
-		ShmSize:    sub.ShmSize,
-		GPUs:       w.uuids(),
-		Attach:     mode,
-		Nodes:      nodes,
+		Name:             w.containerName(w.launch.Task, w.launch.Attempt),
+		Image:            sub.Image,
+		Labels:           w.about(mode),
+		Identity:         w.identity(),
+		Entrypoint:       sub.Entrypoint,
+		Command:          sub.Command,
+		ContainerOptions: options,
+		GPUs:             w.uuids(),
+		Attach:           mode,
+		Nodes:            nodes,
 		Env: []string{
 			"CARMA_TASK=" + w.launch.Task.String(),
 			"CARMA_ATTEMPT=" + strconv.Itoa(w.launch.Attempt),
@@ -46,8 +49,6 @@ func (w *worker) spec() (containers.Spec, error) {
 		LogBytes:        w.Logs.Limits().Attempt,
 		StopGrace:       w.grace(w.rec),
 		GPUMemory:       int64(grant),
-		TTY:             sub.TTY,
-		Stdin:           sub.Interactive,
 		Park:            len(w.limited()) > 0,
 	}
 	w.live().Bounds.bound(&spec, sub, w.launch.Host)
@@ -79,7 +80,7 @@ func (w *worker) spec() (containers.Spec, error) {
 	w.setShare(&spec)
 	w.share(&spec)
 	w.joinSuite(&spec)
-	return spec, w.fit(&spec)
+	return spec, nil
 }
 
 // jobSpec returns the spec of an attempt that is a pod of a Job. The Job itself has all

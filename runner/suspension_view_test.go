@@ -239,7 +239,7 @@ func TestVerifySuspended(t *testing.T) {
 func TestSuspendedTerminal(t *testing.T) {
 	g, _, _ := suspendable(t)
 	g.script("sh", shell)
-	ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB) / 2, TTY: true, Interactive: true})
+	ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB) / 2, ContainerOptions: api.ContainerOptions{TTY: true, Interactive: true}})
 	g.running(ref)
 	s := g.screen(g.api.Attach(g.ctx(), ref))
 	s.shows("$ ")

@@ -123,7 +123,7 @@ func (s *screen) ends(want string) {
 func TestTerminal(t *testing.T) {
 	g := newRig(t)
 	g.script("sh", shell)
-	ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB), TTY: true, Interactive: true})
+	ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{TTY: true, Interactive: true}})
 	g.running(ref)
 	s := g.screen(g.api.Attach(g.ctx(), ref))
 	s.shows("$ ")
@@ -163,7 +163,7 @@ func TestInput(t *testing.T) {
 		"end":  func(s *screen) { _ = s.Write(api.FrameEnd, nil) },
 		"gone": func(s *screen) { _ = s.Close() },
 	} {
-		ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB), Interactive: true})
+		ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{Interactive: true}})
 		g.running(ref)
 		s := g.screen(g.api.Attach(g.ctx(), ref))
 		s.types("one\ntwo\n")
@@ -235,7 +235,7 @@ func TestInsideWalls(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("sh", shell)
 	g.script("train", untilStopped)
-	open := g.runAs(ann, api.Submit{Image: "sh", Mem: int64(units.GiB), TTY: true, Visibility: VisibilityOpen})
+	open := g.runAs(ann, api.Submit{Image: "sh", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{TTY: true}, Visibility: VisibilityOpen})
 	g.running(open)
 	for who, ok := range map[*Caller]bool{&ann: true, &oper: true, &bob: false} {
 		_, _, err := g.inside(g.as(*who), open, rights.Exec, "sh")
@@ -271,7 +271,7 @@ func TestIdleTold(t *testing.T) {
 	g.script("sh", shell)
 	g.cards.set(gpu.Sample{UUID: "GPU-a"})
 	g.cards.set(gpu.Sample{UUID: "GPU-b"})
-	ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB), TTY: true, IdleStop: 2 * time.Second})
+	ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{TTY: true}, IdleStop: 2 * time.Second})
 	s := g.screen(func() (*api.Terminal, error) { g.running(ref); return g.api.Attach(g.ctx(), ref) }())
 	task := g.until(ref, "idle", func(t api.Task) bool { return t.Idle != nil })
 	if task.Idle.Since.IsZero() {

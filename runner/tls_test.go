@@ -417,7 +417,7 @@ func TestPlacing(t *testing.T) {
 		{user("ann", "c"), api.Submit{}, 403, "you may not create resourceclaims.resource.k8s.io in namespace c (kubectl auth can-i create resourceclaims.resource.k8s.io -n c); you are ann"},
 		{user("ann", "a"), api.Submit{Mounts: []api.Mount{{Source: "/etc", Target: "/x"}}}, 422, "-v: folders of the daemon's machine"},
 		{user("ann", "a"), api.Submit{Account: "physics"}, 422, "--account: unix groups"},
-		{user("ann", "a"), api.Submit{Groups: []string{"0"}}, 422, "--group-add"},
+		{user("ann", "a"), api.Submit{ContainerOptions: api.ContainerOptions{Groups: []string{"0"}}}, 422, "--group-add"},
 		{user("ann", "a"), api.Submit{User: "root"}, 422, "a user is a number"},
 		{user("ann", "a"), api.Submit{Image: "-", Host: true}, 422, "--conda, --venv, --host"},
 		{ann, api.Submit{Namespace: "a"}, 403, "users of the daemon's machine run their tasks in its namespace carma"},

@@ -145,7 +145,7 @@ func TestImpossibleTexts(t *testing.T) {
 	home := t.TempDir()
 	for _, s := range []api.Submit{
 		{Image: "ok\x00"}, {Image: "ok", Command: []string{"a", "b\x00c"}}, {Image: "ok", Entrypoint: []string{"\x00"}},
-		{Image: "ok", Env: []string{"A=b\x00"}}, {Image: "ok", WorkDir: "/a\x00"}, {Image: "ok", Labels: map[string]string{"a": "\x00"}},
+		{Image: "ok", Env: []string{"A=b\x00"}}, {Image: "ok", ContainerOptions: api.ContainerOptions{WorkDir: "/a\x00"}}, {Image: "ok", Labels: map[string]string{"a": "\x00"}},
 		{Image: "ok", Mounts: []api.Mount{{Source: home + "\x00", Target: "/x"}}}, {Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/x\x00"}}},
 	} {
 		g.refusedAs(Caller{Name: "root"}, s, 422, "NUL")
@@ -163,12 +163,12 @@ func TestShares(t *testing.T) {
 	g.set.Store(&live)
 	g.script("ok", printing(0))
 	for words, s := range map[string]api.Submit{
-		"--shm-size 102400.0 GiB: at most 90.0 GiB":             {ShmSize: 100 << 40},
-		"--shm-size 3.0 GiB: at most 2.0 GiB":                   {ShmSize: 3 << 30, HostMem: 2 << 30},
+		"--shm-size 102400.0 GiB: at most 90.0 GiB":             {ContainerOptions: api.ContainerOptions{ShmSize: 100 << 40}},
+		"--shm-size 3.0 GiB: at most 2.0 GiB":                   {ContainerOptions: api.ContainerOptions{ShmSize: 3 << 30}, HostMem: 2 << 30},
 		"--host-mem 91.0 GiB: a task may have at most 90.0 GiB": {HostMem: 91 << 30},
 		"--host-mem 1 MiB":                                      {HostMem: 1 << 20},
 		"--cpus 9: a task may have at most 8":                   {CPUs: 9},
-		"--pids 501: a task may have at most 500":               {Pids: 501},
+		"--pids 501: a task may have at most 500":               {ContainerOptions: api.ContainerOptions{Pids: 501}},
 	} {
 		s.Image = "ok"
 		g.refusedAs(ann, s, 422, words)

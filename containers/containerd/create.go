@@ -17,6 +17,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerd/logfile"
+	"carma/containers/option"
 	"carma/internal/failpoint"
 )
 
@@ -115,7 +116,7 @@ func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 		labels[labelSandbox] = "yes"
 	}
 	if len(spec.Ports) > 0 {
-		labels[labelPorts] = showPorts(spec.Ports)
+		labels[labelPorts] = showPorts(option.Each(spec.Ports, option.ParsePort))
 	}
 	runtime, err := d.runtime(spec)
 	if err != nil {

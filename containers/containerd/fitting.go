@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	core "github.com/containerd/containerd/v2/core/containers"
@@ -36,12 +37,12 @@ var errNoInit = errors.New("--init and -i: carma-init is not there; it belongs b
 
 // fit gives the container its groups, devices and first process.
 func (m *maker) fit(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
-	for _, g := range m.spec.Groups {
+	for _, g := range option.Each(m.spec.Groups, strconv.Atoi) {
 		if !slices.Contains(s.Process.User.AdditionalGids, uint32(g)) {
 			s.Process.User.AdditionalGids = append(s.Process.User.AdditionalGids, uint32(g))
 		}
 	}
-	for _, d := range m.spec.Devices {
+	for _, d := range option.Each(m.spec.Devices, option.ParseDevice) {
 		if err := oci.WithDevices(d.Source, d.Target, d.Permissions)(ctx, c, container, s); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 	"carma/containers"
 	"carma/containers/cdi"
 	"carma/containers/containerd/logfile"
+	"carma/containers/option"
 	"carma/internal/lazyregexp"
 )
 
@@ -96,7 +97,7 @@ func (m *maker) process(ctx context.Context, _ oci.Client, _ *core.Container, s 
 			p.Cwd = path.Join("/", dir)
 		}
 	}
-	p.Rlimits = rlimits(m.spec.Ulimits)
+	p.Rlimits = rlimits(option.Each(m.spec.Ulimits, option.ParseUlimit))
 	zero := 0
 	p.OOMScoreAdj = &zero // the shim's value would protect the program from the OOM killer
 	p.NoNewPrivileges = m.spec.NoNewPrivileges
@@ -162,7 +163,7 @@ func (m *maker) mounts(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 		}
 		s.Mounts = append(s.Mounts, specs.Mount{Type: "bind", Source: source, Destination: target, Options: []string{"rbind", "rprivate", mode}})
 	}
-	if m.spec.HostIPC {
+	if m.spec.IPC == containers.IPCHost {
 		s.Linux.Namespaces = slices.DeleteFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.IPCNamespace })
 		s.Mounts = slices.DeleteFunc(s.Mounts, func(t specs.Mount) bool { return t.Destination == "/dev/shm" })
 		bind("/dev/shm", "/dev/shm", false)
@@ -172,7 +173,7 @@ func (m *maker) mounts(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 		shm = 64 << 20
 	}
 	for i := range s.Mounts {
-		if s.Mounts[i].Destination == "/dev/shm" && !m.spec.HostIPC {
+		if s.Mounts[i].Destination == "/dev/shm" && m.spec.IPC != containers.IPCHost {
 			o := slices.DeleteFunc(s.Mounts[i].Options, func(o string) bool { return strings.HasPrefix(o, "size=") })
 			s.Mounts[i].Options = append(o, fmt.Sprintf("size=%d", shm))
 		}
@@ -188,7 +189,7 @@ func (m *maker) mounts(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 	for _, t := range list {
 		bind(t.Source, path.Clean(t.Target), t.ReadOnly)
 	}
-	for _, t := range m.spec.Tmpfs {
+	for _, t := range option.Each(m.spec.Tmpfs, option.ParseTmpfs) {
 		s.Mounts = append(s.Mounts, specs.Mount{Type: "tmpfs", Source: "tmpfs", Destination: path.Clean(t.Target), Options: t.Options()})
 	}
 	// A folder is mounted before mounts inside it, as with Docker.
@@ -226,7 +227,7 @@ func (m *maker) bound(_ context.Context, _ oci.Client, _ *core.Container, s *oci
 	if score := m.spec.OOMScore; score > 0 {
 		s.Process.OOMScoreAdj = &score
 	}
-	limitTo(s.Linux.Resources, m.spec.Memory*only("memory"), m.spec.CPUs*float64(only("cpu")), m.spec.Processes*only("pids"))
+	limitTo(s.Linux.Resources, m.spec.Memory*only("memory"), m.spec.CPUs*float64(only("cpu")), m.spec.Pids*only("pids"))
 	cpu := cmp.Or(s.Linux.Resources.CPU, &specs.LinuxCPU{})
 	if shares := uint64(m.spec.CPUShares()); shares > 0 && controls("cpu") {
 		cpu.Shares, s.Linux.Resources.CPU = &shares, cpu

@@ -17,7 +17,7 @@ func talkOf(spec containers.Spec) logfile.Talk {
 	switch {
 	case spec.TTY:
 		return logfile.TalkTerminal
-	case spec.Stdin:
+	case spec.Interactive:
 		return logfile.TalkInput
 	}
 	return logfile.TalkNone

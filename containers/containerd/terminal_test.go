@@ -27,7 +27,7 @@ func gated(t *testing.T, d *Driver, tty bool, args ...string) (id, folder string
 		t.Fatal(err)
 	}
 	id, err := d.Create(t.Context(), containers.Spec{
-		Name: "carma-suite-" + strings.ToLower(t.Name()), Image: toolRef, Command: args, TTY: tty,
+		Name: "carma-suite-" + strings.ToLower(t.Name()), Image: toolRef, Command: args, ContainerOptions: containers.ContainerOptions{TTY: tty},
 		Mounts: []containers.Mount{{Source: folder, Target: "/shared"}},
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ func newContainer(f *Fake, id string, img *Image, spec containers.Spec) *fakeCon
 	spec.Labels = cloneLabels(spec.AllLabels(), img.Labels)
 	return &fakeContainer{
 		engine: f, id: id, image: img, spec: spec, state: containers.StateCreated,
-		screen: newScreen(spec.Stdin, spec.TTY),
+		screen: newScreen(spec.Interactive, spec.TTY),
 		killed: make(chan struct{}), finished: make(chan struct{}), changed: make(chan struct{}),
 	}
 }
@@ -150,7 +150,7 @@ func (f *Fake) Ports(ctx context.Context, id string) (open []option.Port, err er
 	if err != nil || c.state != containers.StateRunning {
 		return nil, err
 	}
-	for i, p := range c.spec.Ports {
+	for i, p := range option.Each(c.spec.Ports, option.ParsePort) {
 		if p.Host == 0 {
 			p.Host = 40000 + 100*c.number + i
 		}

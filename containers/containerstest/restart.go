@@ -210,7 +210,7 @@ func Pids(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Imag
 	s := &suite{T: t, d: d, ctx: ctx, img: img, newDriver: newDriver, mark: "pids"}
 	const most = 32
 	ordinary := s.spec("fork:200")
-	ordinary.Processes = most
+	ordinary.Pids = most
 	box := s.spec("fork:200")
 	box.Sandbox = &containers.Sandbox{Processes: most}
 	for what, spec := range map[string]containers.Spec{"task": ordinary, "sandbox": box} {

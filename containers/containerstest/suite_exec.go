@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"carma/containers"
-	"carma/containers/option"
 )
 
 // exec runs a command to its end.
@@ -52,11 +51,11 @@ func testExec(t *testing.T, s *suite) {
 	}
 	spec := s.spec(append(slices.Clone(rights), "out:up", "block:0")...)
 	spec.Env, spec.User = []string{"FROM=spec"}, "1001:1002"
-	spec.NoNewPrivileges, spec.Groups = true, []int{4242}
+	spec.NoNewPrivileges, spec.Groups = true, []string{"4242"}
 	if !s.img.Lacks.Fittings {
 		spec.OOMScore = 321
-		spec.Ulimits = []option.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
-		spec.Devices = []option.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "r"}}
+		spec.Ulimits = []string{"core=512:600"}
+		spec.Devices = []string{"/dev/null:/dev/own:r"}
 	}
 	id := s.startSpec(spec)
 	s.follow(id).until("up")

@@ -2,6 +2,7 @@ package containerstest
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -18,12 +19,12 @@ func testFittings(_ *testing.T, s *suite) {
 	spec := s.spec("look:hostname", "look:groups", "look:core", "look:first", "look:size:/scratch", "write:/scratch/new", "write:/scratch/ro/new", "look:node:/dev/own")
 	spec.User = "4321:8765"
 	spec.Hostname = "box-1"
-	spec.Groups = []int{4242, 4343}
-	spec.Ulimits = []option.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
+	spec.Groups = []string{"4242", "4343"}
+	spec.Ulimits = []string{"core=512:600"}
 	spec.Init = true
 	// Mounts are ordered by depth, whatever the order here.
-	spec.Tmpfs = []option.Tmpfs{{Target: "/scratch/ro", Size: 1 << 20, ReadOnly: true}, {Target: "/scratch", Size: 2 << 20}}
-	spec.Devices = []option.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "rw"}}
+	spec.Tmpfs = []string{"/scratch/ro:size=1M,ro", "/scratch:size=2M"}
+	spec.Devices = []string{"/dev/null:/dev/own:rw"}
 	id := s.startSpec(spec)
 	if exit := s.wait(id); exit.Code != 0 {
 		s.Errorf("exit = %+v, want code 0", exit)
@@ -64,7 +65,7 @@ func testPorts(t *testing.T, s *suite) {
 	later := s.newDriver(t)
 	t.Cleanup(func() { _ = later.Close() })
 	spec := s.spec("serve:8765", "serve:8765", "block:0")
-	spec.Ports = []option.Port{{Port: 8765, Protocol: "tcp"}}
+	spec.Ports = []string{"8765"}
 	id := s.startSpec(spec)
 	follow := s.follow(id)
 	follow.until("serving")
@@ -84,7 +85,7 @@ func testPorts(t *testing.T, s *suite) {
 	s.greeted(open[0])
 
 	second := s.spec("out:never")
-	second.Ports = []option.Port{{Port: 1, Protocol: "tcp", Host: open[0].Host}}
+	second.Ports = []string{fmt.Sprintf("%d:1", open[0].Host)}
 	if _, fake := s.d.(*Fake); !fake { // the fake opens no ports
 		taken := s.create(second)
 		s.failsWith("a port that is taken", s.d.Start(s.ctx, taken), containers.ErrInvalid)

@@ -100,7 +100,7 @@ func (s *suite) types(w io.Writer, text string) {
 func testAttach(t *testing.T, s *suite) {
 	s.terminals()
 	spec := s.spec("input", "terminal", "exit:3")
-	spec.Stdin = true
+	spec.Interactive = true
 	id := s.create(spec)
 	session, text, over := s.attached(id)
 	if err := s.d.Start(s.ctx, id); err != nil {
@@ -133,7 +133,7 @@ func testAttach(t *testing.T, s *suite) {
 func testInputEnds(t *testing.T, s *suite) {
 	s.terminals()
 	spec := s.spec("input", "exit:5")
-	spec.Stdin, spec.Init = true, true
+	spec.Interactive, spec.Init = true, true
 	id := s.create(spec)
 	session, text, _ := s.attached(id)
 	if err := s.d.Start(s.ctx, id); err != nil {
@@ -152,7 +152,7 @@ func testInputEnds(t *testing.T, s *suite) {
 func testInputEarly(t *testing.T, s *suite) {
 	s.terminals()
 	spec := s.spec("input", "err:oops", "exit:0")
-	spec.Stdin = true
+	spec.Interactive = true
 	spec.User, spec.NoNewPrivileges = "1001:1002", true
 	id := s.create(spec)
 	session, text, over := s.attached(id)

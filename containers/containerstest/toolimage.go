@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 // The contents of the suite's image, in any engine: the program of package tool
@@ -38,7 +39,7 @@ func RunTool(ctx context.Context, p *Process) int {
 	args := append(p.Spec.Entrypoint[1:len(p.Spec.Entrypoint):len(p.Spec.Entrypoint)], p.Spec.Command...)
 	scratch := map[string][]byte{}
 	inScratch := func(name string) bool {
-		for _, t := range p.Spec.Tmpfs { // the deepest folder comes first
+		for _, t := range option.Each(p.Spec.Tmpfs, option.ParseTmpfs) { // the deepest folder comes first
 			if strings.HasPrefix(name, t.Target+"/") {
 				return !t.ReadOnly
 			}
@@ -104,7 +105,7 @@ func look(spec containers.Spec, what string) string {
 	case "address":
 		return "loopback"
 	case "groups":
-		return strings.Trim(fmt.Sprint(spec.Groups), "[]")
+		return strings.Join(spec.Groups, " ")
 	case "first":
 		if spec.Init {
 			return "another"
@@ -113,13 +114,13 @@ func look(spec containers.Spec, what string) string {
 	case "node":
 		return "1:3"
 	case "size":
-		for _, t := range spec.Tmpfs {
+		for _, t := range option.Each(spec.Tmpfs, option.ParseTmpfs) {
 			if t.Target == of {
 				return fmt.Sprint(t.Size)
 			}
 		}
 	case "core":
-		for _, u := range spec.Ulimits {
+		for _, u := range option.Each(spec.Ulimits, option.ParseUlimit) {
 			return fmt.Sprintf("%d:%d", u.Soft, u.Hard)
 		}
 	}

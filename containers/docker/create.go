@@ -16,6 +16,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/cdi"
+	"carma/containers/option"
 )
 
 // Create makes the container of spec. If a container with the same name and identity
@@ -97,7 +98,7 @@ func existing(ctx context.Context, cli *client.Client, spec containers.Spec) (id
 
 func config(spec containers.Spec) *container.Config {
 	exposed := network.PortSet{}
-	for _, p := range spec.Ports {
+	for _, p := range option.Each(spec.Ports, option.ParsePort) {
 		exposed[portOf(p)] = struct{}{}
 	}
 	return &container.Config{
@@ -112,8 +113,8 @@ func config(spec containers.Spec) *container.Config {
 		WorkingDir:   spec.WorkDir,
 		User:         spec.User,
 		Tty:          spec.TTY,
-		OpenStdin:    spec.Stdin || spec.TTY,
-		StdinOnce:    spec.Stdin && !spec.TTY, // otherwise the engine never ends the input
+		OpenStdin:    spec.Interactive || spec.TTY,
+		StdinOnce:    spec.Interactive && !spec.TTY, // otherwise the engine never ends the input
 	}
 }
 
@@ -170,10 +171,10 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 			Config: logConfig(spec.LogBytes),
 		},
 	}
-	bound(h, spec.Memory, spec.CPUs, spec.Processes)
+	bound(h, spec.Memory, spec.CPUs, spec.Pids)
 	h.CpusetCpus = spec.CPUSet
 	h.CPUShares, h.OomScoreAdj = spec.CPUShares(), spec.OOMScore
-	if spec.HostIPC {
+	if spec.IPC == containers.IPCHost {
 		h.IpcMode, h.ShmSize = container.IPCModeHost, 0
 	}
 	fit(h, spec)

@@ -20,22 +20,20 @@ var _ containers.Publisher = (*Driver)(nil)
 
 // fit applies settings that docker run has flags for.
 func fit(h *container.HostConfig, spec containers.Spec) {
-	for _, u := range spec.Ulimits {
+	for _, u := range option.Each(spec.Ulimits, option.ParseUlimit) {
 		h.Ulimits = append(h.Ulimits, &units.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
 	}
-	for _, g := range spec.Groups {
-		h.GroupAdd = append(h.GroupAdd, strconv.Itoa(g))
-	}
-	for _, t := range spec.Tmpfs {
+	h.GroupAdd = append(h.GroupAdd, spec.Groups...)
+	for _, t := range option.Each(spec.Tmpfs, option.ParseTmpfs) {
 		if h.Tmpfs == nil {
 			h.Tmpfs = map[string]string{}
 		}
 		h.Tmpfs[t.Target] = strings.Join(t.Options(), ",")
 	}
-	for _, d := range spec.Devices {
+	for _, d := range option.Each(spec.Devices, option.ParseDevice) {
 		h.Devices = append(h.Devices, container.DeviceMapping{PathOnHost: d.Source, PathInContainer: d.Target, CgroupPermissions: d.Permissions})
 	}
-	for _, p := range spec.Ports {
+	for _, p := range option.Each(spec.Ports, option.ParsePort) {
 		if h.PortBindings == nil {
 			h.PortBindings = network.PortMap{}
 		}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carma/containers"
-	"carma/containers/option"
 )
 
 func task(name string, args ...string) containers.Spec {
@@ -52,14 +51,14 @@ func TestRefused(t *testing.T) {
 	defer d.Close()
 	for say, spoil := range map[string]func(*containers.Spec){
 		"static CPU manager":      func(s *containers.Spec) { s.CPUSet = "0-3" },
-		"--ulimit":                func(s *containers.Spec) { s.Ulimits = []option.Ulimit{{Name: "core"}} },
-		"--device":                func(s *containers.Spec) { s.Devices = []option.Device{{Source: "/dev/null"}} },
+		"--ulimit":                func(s *containers.Spec) { s.Ulimits = []string{"core=0"} },
+		"--device":                func(s *containers.Spec) { s.Devices = []string{"/dev/null"} },
 		"stop signal":             func(s *containers.Spec) { s.StopSignal = "SIGINT" },
-		"port-forward":            func(s *containers.Spec) { s.Ports = []option.Port{{Port: 80}} },
-		"IPC":                     func(s *containers.Spec) { s.HostIPC = true },
+		"port-forward":            func(s *containers.Spec) { s.Ports = []string{"80"} },
+		"IPC":                     func(s *containers.Spec) { s.IPC = containers.IPCHost },
 		"without network":         func(s *containers.Spec) { s.Sandbox = &containers.Sandbox{} },
 		"Deployments":             func(s *containers.Spec) { s.Hosted = &containers.Hosted{} },
-		"mode 777":                func(s *containers.Spec) { s.Tmpfs = []option.Tmpfs{{Target: "/x", Mode: "700"}} },
+		"mode 777":                func(s *containers.Spec) { s.Tmpfs = []string{"/x:mode=700"} },
 		"mounting /home/ada":      func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/home/ada", Target: "/x"}} },
 		"mounting /shared2":       func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared2", Target: "/x"}} },
 		"mounting /shared/../etc": func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared/../etc", Target: "/x"}} },

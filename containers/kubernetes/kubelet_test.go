@@ -148,9 +148,11 @@ func (c *cluster) launch(pod *corev1.Pod) {
 		return
 	}
 	spec := containers.Spec{
-		Name: string(pod.UID), Image: k.Image, Entrypoint: unescaped(k.Command), Command: unescaped(k.Args), WorkDir: k.WorkingDir,
-		Init: pod.Spec.ShareProcessNamespace != nil, Hostname: pod.Spec.Hostname,
-		TTY: k.TTY, Stdin: k.Stdin && !k.TTY,
+		Name: string(pod.UID), Image: k.Image, Entrypoint: unescaped(k.Command), Command: unescaped(k.Args),
+		ContainerOptions: containers.ContainerOptions{
+			WorkDir: k.WorkingDir, Init: pod.Spec.ShareProcessNamespace != nil, Hostname: pod.Spec.Hostname,
+			TTY: k.TTY, Interactive: k.Stdin && !k.TTY,
+		},
 	}
 	for _, e := range k.Env {
 		spec.Env = append(spec.Env, e.Name+"="+unescaped([]string{e.Value})[0])

@@ -88,10 +88,10 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 		Name: containerName, Image: spec.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: literal(spec.Entrypoint), Args: literal(spec.Command), WorkingDir: spec.WorkDir, Env: environment(spec),
 		Resources: limits(spec),
-		TTY:       spec.TTY, Stdin: spec.TTY || spec.Stdin,
+		TTY:       spec.TTY, Stdin: spec.TTY || spec.Interactive,
 		// Without a terminal, the program reads the end of its input when the session
 		// that gives it ends.
-		StdinOnce:                spec.Stdin && !spec.TTY,
+		StdinOnce:                spec.Interactive && !spec.TTY,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	if err := secure(spec, pod, &c); err != nil {
@@ -238,7 +238,7 @@ func (d *Driver) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Containe
 		add(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: m.Source, Type: &kind}}, m.Target, m.ReadOnly)
 	}
 	// A folder comes before its subfolders.
-	tmpfs := slices.Clone(spec.Tmpfs)
+	tmpfs := option.Each(spec.Tmpfs, option.ParseTmpfs)
 	slices.SortFunc(tmpfs, func(a, b option.Tmpfs) int { return strings.Compare(a.Target, b.Target) })
 	for _, t := range tmpfs {
 		add(memory(t.Size), t.Target, t.ReadOnly)

@@ -27,10 +27,10 @@ func refused(spec containers.Spec) error {
 		{len(spec.Devices) > 0 || spec.Attach == containers.AttachNodes && len(spec.Nodes) > 0, "device nodes (--device): a pod gets devices by claims only"},
 		{spec.StopSignal != "", "a stop signal of the task's own: a cluster sends the image's STOPSIGNAL, or SIGTERM"},
 		{len(spec.Ports) > 0, "ports on this machine (--publish): the pod runs on another; use kubectl port-forward"},
-		{spec.HostIPC, "the node's IPC namespace (MPS): a pod of a user has none"},
+		{spec.IPC == containers.IPCHost, "the node's IPC namespace (MPS): a pod of a user has none"},
 		{spec.Sandbox != nil, "a container without network (carma probe): a pod always has one; run the probe on a server"},
 		{spec.Hosted != nil, "containers of a suite with helpers: write them as Deployments and Services"},
-		{slices.ContainsFunc(spec.Tmpfs, func(t option.Tmpfs) bool { return t.Mode != "" || t.Exec }), "modes of a folder in memory (--tmpfs): a pod's has mode 777"},
+		{slices.ContainsFunc(option.Each(spec.Tmpfs, option.ParseTmpfs), func(t option.Tmpfs) bool { return t.Mode != "" || t.Exec }), "modes of a folder in memory (--tmpfs): a pod's has mode 777"},
 	} {
 		if r.asked {
 			return fmt.Errorf("%w: %s", containers.ErrUnsupported, r.why)

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carma/containers"
+	"carma/containers/option"
 )
 
 // secure sets the user and the rights of the program. They are the same as for a task on
@@ -34,7 +35,7 @@ func secure(spec containers.Spec, pod *corev1.Pod, c *corev1.Container) error {
 func asUser(spec containers.Spec, pod *corev1.Pod, security *corev1.SecurityContext) error {
 	if len(spec.Groups) > 0 {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}
-		for _, g := range spec.Groups {
+		for _, g := range option.Each(spec.Groups, strconv.Atoi) {
 			pod.Spec.SecurityContext.SupplementalGroups = append(pod.Spec.SecurityContext.SupplementalGroups, int64(g))
 		}
 	}

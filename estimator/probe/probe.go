@@ -197,10 +197,11 @@ func (r Request) spec(limits Limits, mark, folder string, imageEnv []string) con
 		Entrypoint: r.Entrypoint,
 		Command:    r.Command,
 		Env:        env,
-		WorkDir:    r.WorkDir,
 		User:       r.User,
-		ShmSize:    r.ShmSize,
-		Mounts:     []containers.Mount{{Source: folder, Target: Target, ReadOnly: true}},
+
+		ContainerOptions: containers.ContainerOptions{WorkDir: r.WorkDir, ShmSize: r.ShmSize},
+
+		Mounts: []containers.Mount{{Source: folder, Target: Target, ReadOnly: true}},
 
 		NoNewPrivileges: true,
 		Sandbox: &containers.Sandbox{

@@ -16,7 +16,8 @@ import (
 
 // A Field is a field of [Submit] that can be set from one text: a flag of carma run, a
 // key of task files and of x-carma in Compose files and, if Label is set, a label of
-// images. To add one, add it to Submit with its tags:
+// images. To add one, add it to Submit, or to
+// [ContainerOptions] if docker run has it, with its tags:
 //
 //   - help: one line about it for people. Without this tag it is no Field.
 //   - letter: the short form of its flag.
@@ -44,7 +45,7 @@ type Field struct {
 	// List is set if each text is one entry of several.
 	List bool
 
-	index  int             // index in Submit
+	index  []int           // index in Submit, see [reflect.Value.FieldByIndex]
 	train  *models.Setting // setting in Submit.Train; nil for a field of Submit itself
 	unit   string
 	counts bool // a number of GPUs, which may be 0
@@ -137,12 +138,11 @@ func (f *Field) Old() bool { return len(f.Words) == 1 }
 // Yes reports whether the field is a switch.
 func (f *Field) Yes() bool { return f.Unit == "" }
 
-func (f *Field) of(s *Submit) reflect.Value { return reflect.ValueOf(s).Elem().Field(f.index) }
+func (f *Field) of(s *Submit) reflect.Value { return reflect.ValueOf(s).Elem().FieldByIndex(f.index) }
 
 func findFields() (all []Field) {
-	t := reflect.TypeFor[Submit]()
-	for i := range t.NumField() {
-		tags := t.Field(i).Tag
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Submit]()) {
+		tags := field.Tag
 		if tags.Get("settings") != "" {
 			all = append(all, trainingFields()...)
 		}
@@ -151,7 +151,7 @@ func findFields() (all []Field) {
 			continue
 		}
 		inJSON, _, _ := strings.Cut(tags.Get("json"), ",")
-		f := Field{Name: strings.ReplaceAll(inJSON, "_", "-"), Help: help, Letter: tags.Get("letter"), List: t.Field(i).Type.Kind() == reflect.Slice, index: i, unit: tags.Get("unit")}
+		f := Field{Name: strings.ReplaceAll(inJSON, "_", "-"), Help: help, Letter: tags.Get("letter"), List: field.Type.Kind() == reflect.Slice, index: field.Index, unit: tags.Get("unit")}
 		if name := tags.Get("name"); name != "" {
 			f.Name = name
 		}
@@ -161,7 +161,7 @@ func findFields() (all []Field) {
 		if tags.Get("label") == "true" {
 			f.Label = "carma." + f.Name
 		}
-		f.Unit, f.parse = reader(t.Field(i).Type, tags.Get("unit"), f.Words, tags.Get("least"))
+		f.Unit, f.parse = reader(field.Type, tags.Get("unit"), f.Words, tags.Get("least"))
 		f.Unit, f.counts = cmp.Or(tags.Get("value"), f.Unit), tags.Get("unit") == "GPUs"
 		all = append(all, f)
 	}

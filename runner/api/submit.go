@@ -5,7 +5,11 @@ import (
 	"time"
 
 	"carma/configs/models"
+	"carma/containers"
 )
+
+// ContainerOptions are the options that a task's container gets as they are submitted.
+type ContainerOptions = containers.ContainerOptions
 
 // Submit is the request for a task, and the only type for it: flags, task files, Compose
 // files, image labels and the API are decoded into it. Memory is in bytes, time in
@@ -94,30 +98,14 @@ type Submit struct {
 
 	Name string `json:"name,omitempty" value:"name" help:"name of the task (default: chosen)" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
 
-	// The settings of the container.
-	WorkDir string  `json:"workdir,omitempty" maxLength:"4096" letter:"w" value:"folder" help:"working folder in the container"`
-	ShmSize int64   `json:"shm_size,omitempty" minimum:"0" unit:"memory" help:"size of /dev/shm (default: half of its host memory)" doc:"size of /dev/shm in bytes; 0: the daemon's default"`
+	// The settings of the container: options of docker run, then host memory and
+	// processors, which are allocated too.
+	ContainerOptions
 	HostMem int64   `json:"host_mem,omitempty" minimum:"0" unit:"memory" letter:"m" help:"host memory it may use, /dev/shm included; booked for it (default: what earlier runs used, else its part)" doc:"host memory it may use, in bytes, with what is in /dev/shm; it is booked for it. 0: what earlier runs used is booked, else the part that goes with its GPUs, and it may use what nobody has booked"`
 	CPUs    float64 `json:"cpus,omitempty" minimum:"0" value:"processors" help:"processors it may use, for example 4 or 1.5; booked for it (default: the daemon's)" doc:"processors it may use; they are booked for it. 0: the daemon's default, and none are booked but for a task without a GPU"`
 	// The next two are allocated, if they are to differ from the limits.
 	HostReserve int64   `json:"host_reserve,omitempty" minimum:"0" unit:"memory" help:"host memory booked for it (default: --host-mem, else what earlier runs used, else its part)" doc:"host memory that is booked for it, in bytes; 0: host_mem, else what earlier runs used, else the part that goes with its GPUs"`
 	CPUsReserve float64 `json:"cpus_reserve,omitempty" minimum:"0" value:"processors" help:"processors booked for it, for example 4 or 1.5 (default: --cpus)" doc:"processors that are booked for it; 0: cpus"`
-	Pids        int64   `json:"pids,omitempty" minimum:"0" value:"processes" help:"processes and threads it may have (default: the daemon's)" doc:"processes and threads it may have; 0: the daemon's default"`
-	// What docker run calls so, in docker's words; see the functions of their
-	// units, like [option.ParseUlimit].
-	Ulimits    []string `json:"ulimits,omitempty" maxItems:"64" name:"ulimit" unit:"ulimit" value:"name=soft[:hard]" help:"limit of its processes, for example memlock=-1 or nofile=65536; may be repeated"`
-	Tmpfs      []string `json:"tmpfs,omitempty" maxItems:"64" unit:"tmpfs" value:"folder[:options]" help:"folder in memory, for example /scratch:size=2G; its content counts as host memory; may be repeated"`
-	Init       bool     `json:"init,omitempty" help:"a small first process takes in the children that its program leaves behind, and passes signals on"`
-	IPC        string   `json:"ipc,omitempty" enum:"private,shareable,host" help:"private (default), shareable (the same here), or host if the daemon allows it"`
-	Groups     []string `json:"group_add,omitempty" maxItems:"64" unit:"group" value:"group" help:"a further group of yours that it has, by the name or number of this machine; may be repeated"`
-	Hostname   string   `json:"hostname,omitempty" unit:"hostname" value:"name" help:"its own name in the container (default: the engine's choice)"`
-	StopSignal string   `json:"stop_signal,omitempty" unit:"signal" value:"signal" help:"signal that stops it, for example SIGINT (default: the image's, else SIGTERM)"`
-	Ports      []string `json:"publish,omitempty" maxItems:"64" letter:"p" unit:"port" value:"[port:]port" help:"open a port of it on 127.0.0.1, for example 8888; may be repeated; carma port shows where"`
-	Devices    []string `json:"devices,omitempty" maxItems:"64" name:"device" unit:"device" value:"path[:path]" help:"device of this machine that the administrator allows, for example /dev/infiniband/uverbs0; may be repeated"`
-	// Interactive and TTY are docker's -i and -t: see "Interactive tasks" in
-	// docs/tasks.md.
-	Interactive bool `json:"interactive,omitempty" letter:"i" help:"it has an input: yours, while you are attached"`
-	TTY         bool `json:"tty,omitempty" letter:"t" help:"it has a terminal; with -i yours, and carma attach takes it again"`
 	// IdleStop is the idle time after which the task is stopped: no input in its terminal,
 	// and no work on its GPUs. 0 means the daemon's setting, a negative value never.
 	IdleStop time.Duration `json:"idle_stop,omitempty" unit:"time or 0" minimum:"-1" help:"stop it when nothing is typed and its GPUs do nothing for this time; 0: never" doc:"nanoseconds without input and GPU activity after which it is stopped; -1: never; 0: as the daemon is set"`

@@ -126,15 +126,16 @@ func (c *checker) helper(h *api.Helper) error {
 func onlyContainer(s *api.Submit) error {
 	only := api.Submit{
 		Image: s.Image, Command: s.Command, Entrypoint: s.Entrypoint, Env: s.Env, Mounts: s.Mounts, User: s.User, Labels: s.Labels,
-		WorkDir: s.WorkDir, ShmSize: s.ShmSize, HostMem: s.HostMem, HostReserve: s.HostReserve, CPUs: s.CPUs, CPUsReserve: s.CPUsReserve, Pids: s.Pids, StopGrace: s.StopGrace, Pull: s.Pull,
+		HostMem: s.HostMem, HostReserve: s.HostReserve, CPUs: s.CPUs, CPUsReserve: s.CPUsReserve, StopGrace: s.StopGrace, Pull: s.Pull,
+		ContainerOptions: api.ContainerOptions{WorkDir: s.WorkDir, ShmSize: s.ShmSize, Pids: s.Pids},
 	}
 	if reflect.DeepEqual(only, *s) {
 		return nil
 	}
 	a, b := reflect.ValueOf(only), reflect.ValueOf(*s)
-	for i := range a.NumField() {
-		if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
-			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+	for _, f := range reflect.VisibleFields(a.Type()) {
+		if !f.Anonymous && !reflect.DeepEqual(a.FieldByIndex(f.Index).Interface(), b.FieldByIndex(f.Index).Interface()) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			return fmt.Errorf("%s is for tasks; a helper has no GPU and is in no queue", name)
 		}
 	}

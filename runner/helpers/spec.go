@@ -75,7 +75,7 @@ func (m *Manager) spec(k *kept, h *api.Helper, n int) containers.Spec {
 	c := &h.Container
 	s := containers.Spec{
 		Name: m.containerName(k, h.Name, n), Image: c.Image, Labels: map[string]string{LabelMade: made(h)}, Identity: m.labels(k),
-		Entrypoint: c.Entrypoint, Command: c.Command, Env: c.Env, WorkDir: c.WorkDir, User: c.User, NoNewPrivileges: true,
+		Entrypoint: c.Entrypoint, Command: c.Command, Env: c.Env, ContainerOptions: c.ContainerOptions, User: c.User, NoNewPrivileges: true,
 	}
 	s.Identity[LabelHelper], s.Identity[LabelNumber] = h.Name, strconv.Itoa(n)
 	m.Bound(&s, c)

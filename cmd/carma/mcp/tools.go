@@ -137,7 +137,8 @@ type submitIn struct {
 
 // request returns the submission that the input describes.
 func (in *submitIn) request() (api.Submit, error) {
-	s := api.Submit{Image: in.Image, Command: in.Command, Conda: in.Conda, Venv: in.Venv, Host: in.Host, WorkDir: in.Workdir, Name: in.Name}
+	s := api.Submit{Image: in.Image, Command: in.Command, Conda: in.Conda, Venv: in.Venv, Host: in.Host, Name: in.Name}
+	s.WorkDir = in.Workdir
 	if s.Image == "" && s.Conda == "" && s.Venv == "" && !s.Host {
 		return s, errors.New("nothing to run: give image, or conda, venv or host with a command")
 	}

@@ -43,7 +43,7 @@ func (d *fakeDaemon) busy() {
 		api.Why{Summary: "It was stopped by bob before it ran."})
 	add(api.Task{
 		ID: 17, Name: "resnet-lr-0.001", User: "ann", Image: "train:1", GPUCount: 1, Phase: "running", Need: gib(12.3), Estimate: measured, Submitted: ago(2 * time.Hour), Started: ago(100 * time.Minute),
-		Submit:   api.Submit{Labels: map[string]string{"sweep": "7"}, Ports: []string{"8888"}},
+		Submit:   api.Submit{Labels: map[string]string{"sweep": "7"}, ContainerOptions: api.ContainerOptions{Ports: []string{"8888"}}},
 		Ports:    []api.OpenPort{{Port: "8888/tcp", Address: "127.0.0.1:49153"}},
 		Attempts: []api.Attempt{{N: 1, GPUs: gpu(0), Grant: gib(12.3), Launched: ago(101 * time.Minute), Started: ago(100 * time.Minute)}},
 		Progress: &api.Progress{

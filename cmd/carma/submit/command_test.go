@@ -56,14 +56,14 @@ func TestCommands(t *testing.T) {
 		{"unknown layers", "python t.py --bf16", api.Submit{EstModel: "mine"}, "", "not used: the layers of mine are not known here"},
 		{"a file in the present folder", "deepspeed t.py --deepspeed ds.json", api.Submit{EstModel: "gpt2"}, "bf16, zero2", "read from the command: bf16, zero2"},
 		{"a mounted file", "deepspeed t.py --deepspeed /data/ds.json", api.Submit{EstModel: "gpt2", Mounts: mounts}, "bf16, zero2", "read from the command: bf16, zero2"},
-		{"in the working folder", "deepspeed t.py --deepspeed ds.json", api.Submit{EstModel: "gpt2", Mounts: mounts, WorkDir: "/data"}, "bf16, zero2", "read from the command: bf16, zero2"},
+		{"in the working folder", "deepspeed t.py --deepspeed ds.json", api.Submit{EstModel: "gpt2", Mounts: mounts, ContainerOptions: api.ContainerOptions{WorkDir: "/data"}}, "bf16, zero2", "read from the command: bf16, zero2"},
 		{"of the image", "deepspeed t.py --deepspeed /opt/ds.json --bf16", api.Submit{EstModel: "gpt2", Mounts: mounts}, "amp", "read from the command: amp"},
 		{"under another folder", "deepspeed t.py --deepspeed /data/other/ds.json --bf16", api.Submit{EstModel: "gpt2", Mounts: mounts}, "amp", "read from the command: amp"},
 		{"tokens over its GPUs", "torchrun t.py --context-parallel-size 2 --bf16", api.Submit{EstModel: "gpt2", GPUs: 4}, "amp, tokens of a sample over 2 GPUs", "read from the command: amp, tokens of a sample over 2 GPUs"},
 		{"over more than it has", "torchrun t.py --context-parallel-size 4", api.Submit{EstModel: "gpt2", GPUs: 2}, "", "the tokens of a sample are spread over 4 GPUs there, and the task has 2 (--gpus); not used"},
 		{"no tokens", "torchrun t.py --context-parallel-size 2", api.Submit{EstModel: "resnet50", GPUs: 2}, "", "not used: a network without attention has no tokens"},
 		{"a mounted model", "python t.py --learning_rate 1 --max_length 64 --model_name_or_path /data/my", api.Submit{Mounts: mounts}, "model my, seq 64", "read from the command: model my, seq 64"},
-		{"a model on the machine", "python t.py --learning_rate 1 --model_name_or_path my", api.Submit{Venv: "/x", WorkDir: folder}, "model my", "read from the command: model my"},
+		{"a model on the machine", "python t.py --learning_rate 1 --model_name_or_path my", api.Submit{Venv: "/x", ContainerOptions: api.ContainerOptions{WorkDir: folder}}, "model my", "read from the command: model my"},
 		{"a broken file", "python t.py --deepspeed broken.json", api.Submit{EstModel: "gpt2"}, "", "read from the command: broken.json: not JSON: "},
 	} {
 		c.s.Command = strings.Fields(c.command)
