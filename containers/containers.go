@@ -43,6 +43,9 @@ var (
 type Driver interface {
 	// Name returns the driver's name in configuration and output, such as "docker".
 	Name() string
+	// Supports returns the options that containers can have here. It does not ask the
+	// engine. Create refuses all others, see [CheckOptions].
+	Supports() Support
 	// Ping returns the engine's version, or an error that wraps ErrUnavailable.
 	Ping(ctx context.Context) (Engine, error)
 	// Image looks up an image on this machine, and returns ErrNotFound if the image is

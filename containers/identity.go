@@ -45,9 +45,10 @@ func (s Spec) checkText() error {
 	return nil
 }
 
-// Check refuses a spec from which no engine can make a container. The error wraps
-// [ErrInvalid]. Drivers call it before they ask their engine.
-func (s Spec) Check() error {
+// Check refuses a spec from which no engine can make a container, and options that the
+// driver does not support. The error wraps [ErrInvalid]. Drivers call it before they ask their
+// engine.
+func (s Spec) Check(d Driver) error {
 	if s.Name == "" || s.Image == "" {
 		return fmt.Errorf("%w: name and image are required", ErrInvalid)
 	}
@@ -56,5 +57,11 @@ func (s Spec) Check() error {
 			return fmt.Errorf("%w: a mount's path has a zero byte", ErrInvalid)
 		}
 	}
-	return s.checkText()
+	if err := s.checkText(); err != nil {
+		return err
+	}
+	if err := s.checkSyntax(); err != nil {
+		return err
+	}
+	return CheckOptions(d, &s.ContainerOptions)
 }

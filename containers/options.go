@@ -2,6 +2,11 @@ package containers
 
 import (
 	"context"
+	"fmt"
+	"iter"
+	"path"
+	"reflect"
+	"strconv"
 
 	"carma/containers/option"
 )
@@ -41,11 +46,98 @@ type ContainerOptions struct {
 // IPCHost is the value of IPC that gives the container the host's IPC namespace.
 const IPCHost = "host"
 
+// Support lists the options that a driver supports, by the name of the field of
+// [ContainerOptions]. An option without an entry is not supported, so a new field is
+// refused until the driver names it. A nil Limit allows every value.
+type Support map[string]Limit
+
+// Limit returns why a driver cannot give a container an option as it is set, or "" if it
+// can.
+type Limit func(o *ContainerOptions) string
+
+// Never returns the Limit of an option that no value gets past. why says what to do
+// instead.
+func Never(why string) Limit { return func(*ContainerOptions) string { return why } }
+
+// UnsupportedError reports an option that a driver does not support. It wraps
+// [ErrUnsupported].
+type UnsupportedError struct {
+	Option string // as flags and files name it
+	Driver string
+	Why    string // may be empty
+}
+
+func (e *UnsupportedError) Error() string {
+	text := fmt.Sprintf("--%s: not possible on %s", e.Option, e.Driver)
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+// Unwrap returns [ErrUnsupported].
+func (e *UnsupportedError) Unwrap() error { return ErrUnsupported }
+
+// CheckOptions returns an [UnsupportedError] for the first given option that the driver
+// does not support, or nil.
+func CheckOptions(d Driver, o *ContainerOptions) error {
+	support := d.Supports()
+	for field := range given(o) {
+		limit, supported := support[field.Name]
+		why := ""
+		if limit != nil {
+			why = limit(o)
+		}
+		if !supported || why != "" {
+			return &UnsupportedError{Option: option.Name(field.Tag), Driver: d.Name(), Why: why}
+		}
+	}
+	return nil
+}
+
+// checkSyntax refuses options that no engine understands. The error wraps [ErrInvalid].
+func (o *ContainerOptions) checkSyntax() error {
+	wrong := func(name string, err error) error { return fmt.Errorf("%w: --%s: %w", ErrInvalid, name, err) }
+	for field, value := range given(o) {
+		read := option.Syntax(field.Tag.Get("unit"))
+		if read == nil {
+			continue
+		}
+		texts, list := value.Interface().([]string)
+		if !list {
+			texts = []string{value.String()}
+		}
+		for _, text := range texts {
+			if _, err := read(text); err != nil {
+				return wrong(option.Name(field.Tag), err)
+			}
+		}
+	}
+	for _, g := range o.Groups {
+		if _, err := strconv.ParseUint(g, 10, 31); err != nil {
+			return wrong("group-add", fmt.Errorf("%q is not a number", g))
+		}
+	}
+	if o.WorkDir != "" && !path.IsAbs(o.WorkDir) {
+		return wrong("workdir", fmt.Errorf("%q is not absolute", o.WorkDir))
+	}
+	return nil
+}
+
+// given iterates over the fields of options that are set, in their order.
+func given(o *ContainerOptions) iter.Seq2[reflect.StructField, reflect.Value] {
+	return func(next func(reflect.StructField, reflect.Value) bool) {
+		v := reflect.ValueOf(o).Elem()
+		for i := range v.NumField() {
+			if f := v.Field(i); !f.IsZero() && !next(v.Type().Field(i), f) {
+				return
+			}
+		}
+	}
+}
+
 // Publisher is a driver that opens the ports of containers.
 type Publisher interface {
-	// CanPublish returns the reason why a port of this protocol cannot be opened here, or
-	// nil if it can.
-	CanPublish(protocol string) error
 	// Ports returns the open ports of a running container, with the host port of each. If
 	// the engine opens no ports, the driver opens them, and keeps them open until it is
 	// closed or the container has ended. Ports may be called again, also by another process.

@@ -40,14 +40,20 @@ func (f Fittings) check() error {
 	return nil
 }
 
-// checkContainerOptions refuses options that a task of who cannot have. The options are
-// checked again at each launch.
+// checkContainerOptions refuses options that a task of who cannot have here. The options
+// are checked again at each launch.
 func (r *Runner) checkContainerOptions(ctx context.Context, who Caller, s api.Submit) error {
-	_, err := r.containerOptions(who, s)
+	o, err := r.containerOptions(who, s)
 	if err == nil {
-		err = r.checkPorts(who, s)
+		err = checkPorts(who, s)
 	}
-	return firstError(err, ctx.Err())
+	if err != nil {
+		return err
+	}
+	if err := containers.CheckOptions(r.Driver, &o); err != nil {
+		return refusef(422, "%v", err)
+	}
+	return ctx.Err()
 }
 
 // containerOptions returns the options that a task's container gets: the submitted ones, of

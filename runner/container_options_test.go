@@ -163,3 +163,33 @@ func TestHostIPC(t *testing.T) {
 		t.Errorf("%q, said %q", spec.IPC, sub.Warnings)
 	}
 }
+
+// limited is a driver that supports few options.
+type limited struct {
+	containers.Driver
+	support containers.Support
+}
+
+func (d limited) Supports() containers.Support { return d.support }
+
+// TestUnsupportedOptions: options that the driver does not support are refused at
+// submission, with the option's name, the driver and what to do instead.
+func TestUnsupportedOptions(t *testing.T) {
+	g := newRig(t, func(g *rig) {
+		g.driver = limited{g.engine, containers.Support{
+			"WorkDir": nil, "IPC": nil, "Pids": nil, "ShmSize": nil,
+			"StopSignal": containers.Never("it sends the image's"),
+		}}
+	})
+	g.script("ok", printing(0))
+	for words, o := range map[string]api.ContainerOptions{
+		"--init: not possible on fake":                              {Init: true},
+		"--hostname: not possible on fake":                          {WorkDir: "/x", Hostname: "box"},
+		"--publish: not possible on fake":                           {Ports: []string{"8888"}},
+		"--ulimit: not possible on fake":                            {Ulimits: []string{"core=0"}},
+		"--stop-signal: not possible on fake: it sends the image's": {StopSignal: "SIGINT"},
+	} {
+		g.refusedAs(ann, api.Submit{Image: "ok", ContainerOptions: o}, 422, words)
+	}
+	g.finished(g.runAs(ann, api.Submit{Image: "ok", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{WorkDir: "/x", IPC: "private"}}))
+}

@@ -25,7 +25,7 @@ import (
 // exists, Create returns its id. The id is the name, which is unique in containerd.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
-	if err := spec.Check(); err != nil {
+	if err := spec.Check(d); err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	if err := identifiers.Validate(spec.Name); err != nil {
@@ -64,9 +64,6 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 
 // check refuses a spec from which no engine could make a container.
 func check(spec containers.Spec) error {
-	if spec.WorkDir != "" && !path.IsAbs(spec.WorkDir) {
-		return fmt.Errorf("the working directory %q is not absolute", spec.WorkDir)
-	}
 	for _, m := range spec.Mounts {
 		switch {
 		case !path.IsAbs(m.Target) || path.Clean(m.Target) == "/":

@@ -2,7 +2,6 @@ package containerd
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +31,42 @@ func rlimits(list []option.Ulimit) (out []specs.POSIXRlimit) {
 	return out
 }
 
-// errNoInit means that carma-init is missing.
-var errNoInit = errors.New("--init and -i: carma-init is not there; it belongs beside carma (make build)")
+// Supports returns all options, with limits: containers without a network have no ports,
+// only ports of tcp can be opened, and some options need the program carma-init.
+func (d *Driver) Supports() containers.Support {
+	return containers.Support{
+		"WorkDir": nil, "ShmSize": nil, "Pids": nil, "Ulimits": nil, "Tmpfs": nil, "IPC": nil,
+		"Groups": nil, "Hostname": nil, "StopSignal": nil, "Devices": nil, "TTY": nil,
+		"Ports": d.opts.noPorts, "Init": d.opts.noInit, "Interactive": d.opts.noInput,
+	}
+}
+
+func (o *Options) noPorts(of *containers.ContainerOptions) string {
+	if o.Network == noNetwork {
+		return "the daemon gives tasks no network (network: none)"
+	}
+	for _, p := range option.Each(of.Ports, option.ParsePort) {
+		if p.Protocol != "tcp" {
+			return "only ports of tcp can be opened"
+		}
+	}
+	return ""
+}
+
+func (o *Options) noInit(*containers.ContainerOptions) string {
+	if o.Init == "" {
+		return "carma-init is not there; it belongs beside carma (make build)"
+	}
+	return ""
+}
+
+// noInput is noInit for a program without a terminal. A terminal needs no carma-init.
+func (o *Options) noInput(of *containers.ContainerOptions) string {
+	if of.TTY {
+		return ""
+	}
+	return o.noInit(of)
+}
 
 // fit gives the container its groups, devices and first process.
 func (m *maker) fit(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
@@ -52,9 +85,6 @@ func (m *maker) fit(ctx context.Context, c oci.Client, container *core.Container
 	}
 	talk := talkOf(m.spec)
 	if m.spec.Init || talk == logfile.TalkInput {
-		if m.Driver.opts.Init == "" {
-			return errNoInit
-		}
 		show(m.Driver.opts.Init, initTarget)
 	}
 	if talk == logfile.TalkInput {

@@ -37,17 +37,6 @@ type doors struct {
 	conns map[net.Conn]bool
 }
 
-// CanPublish returns the reason why no port of a container can be opened, or nil.
-func (d *Driver) CanPublish(protocol string) error {
-	switch {
-	case d.opts.Network == noNetwork:
-		return fmt.Errorf("the daemon gives tasks no network (network: none)")
-	case protocol != "tcp":
-		return fmt.Errorf("on containerd only tcp can be opened")
-	}
-	return nil
-}
-
 // Ports opens the ports of a running container, unless this process has already done so.
 func (d *Driver) Ports(ctx context.Context, id string) ([]option.Port, error) {
 	what := "ports of container " + id

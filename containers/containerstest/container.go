@@ -65,9 +65,6 @@ func check(spec containers.Spec, sources bool) error {
 	if !validName.MatchString(spec.Name) {
 		return fmt.Errorf("container name %q", spec.Name)
 	}
-	if spec.WorkDir != "" && !filepath.IsAbs(spec.WorkDir) {
-		return fmt.Errorf("working directory %q is not absolute", spec.WorkDir)
-	}
 	for _, m := range spec.Mounts {
 		if !filepath.IsAbs(m.Target) || m.Target == "/" {
 			return fmt.Errorf("mount target %q", m.Target)
@@ -138,8 +135,13 @@ func (f *Fake) Misattach(visible string) {
 	f.misattach = visible
 }
 
-// CanPublish allows all ports.
-func (f *Fake) CanPublish(string) error { return nil }
+// Supports returns all options.
+func (f *Fake) Supports() containers.Support {
+	return containers.Support{
+		"WorkDir": nil, "ShmSize": nil, "Pids": nil, "Ulimits": nil, "Tmpfs": nil, "Init": nil, "IPC": nil,
+		"Groups": nil, "Hostname": nil, "StopSignal": nil, "Ports": nil, "Devices": nil, "Interactive": nil, "TTY": nil,
+	}
+}
 
 // Ports returns the ports that a running container asks for. Ports without a host port
 // get one from 40000 on. Nothing is opened.

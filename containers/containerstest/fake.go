@@ -227,7 +227,7 @@ func (f *Fake) Create(ctx context.Context, spec containers.Spec) (string, error)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	what := fmt.Sprintf("create container %q", spec.Name)
-	if err := spec.Check(); err != nil {
+	if err := spec.Check(f); err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	for id, c := range f.containers {

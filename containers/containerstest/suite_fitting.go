@@ -59,9 +59,6 @@ func testPorts(t *testing.T, s *suite) {
 	if !can {
 		t.Skipf("%s opens no ports", s.d.Name())
 	}
-	if err := p.CanPublish("tcp"); err != nil {
-		t.Fatal(err)
-	}
 	later := s.newDriver(t)
 	t.Cleanup(func() { _ = later.Close() })
 	spec := s.spec("serve:8765", "serve:8765", "block:0")

@@ -23,7 +23,7 @@ import (
 // exists, Create returns its id.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
-	if err := spec.Check(); err != nil {
+	if err := spec.Check(d); err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	host, err := d.hostConfig(spec)

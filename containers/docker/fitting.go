@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -56,12 +55,20 @@ func portOf(p option.Port) network.Port {
 	return port
 }
 
-// CanPublish returns the reason why no port of a container can be opened, or nil.
-func (d *Driver) CanPublish(string) error {
-	if d.opts.Network == "none" {
-		return fmt.Errorf("the daemon gives tasks no network (network: none)")
+// Supports returns all options, without ports if containers have no network.
+func (d *Driver) Supports() containers.Support {
+	return containers.Support{
+		"WorkDir": nil, "ShmSize": nil, "Pids": nil, "Ulimits": nil, "Tmpfs": nil, "Init": nil, "IPC": nil,
+		"Groups": nil, "Hostname": nil, "StopSignal": nil, "Devices": nil, "Interactive": nil, "TTY": nil,
+		"Ports": d.opts.noPorts,
 	}
-	return nil
+}
+
+func (o *Options) noPorts(*containers.ContainerOptions) string {
+	if o.Network == "none" {
+		return "the daemon gives tasks no network (network: none)"
+	}
+	return ""
 }
 
 // Ports asks the engine for the open ports of a container.

@@ -23,7 +23,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	if spec.Namespace != "" && !d.Serves(spec.Namespace) {
 		return "", fmt.Errorf("%s: %w: namespace %s is not one of those that this daemon serves (kubernetes-namespaces)", what, containers.ErrInvalid, spec.Namespace)
 	}
-	if err := spec.Check(); err != nil {
+	if err := spec.Check(d); err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	if spec.Job != nil {

@@ -50,18 +50,20 @@ func TestRefused(t *testing.T) {
 	d := c.driver(t, Options{HostPaths: []string{"/shared/"}})
 	defer d.Close()
 	for say, spoil := range map[string]func(*containers.Spec){
-		"static CPU manager":      func(s *containers.Spec) { s.CPUSet = "0-3" },
-		"--ulimit":                func(s *containers.Spec) { s.Ulimits = []string{"core=0"} },
-		"--device":                func(s *containers.Spec) { s.Devices = []string{"/dev/null"} },
-		"stop signal":             func(s *containers.Spec) { s.StopSignal = "SIGINT" },
-		"port-forward":            func(s *containers.Spec) { s.Ports = []string{"80"} },
-		"IPC":                     func(s *containers.Spec) { s.IPC = containers.IPCHost },
-		"without network":         func(s *containers.Spec) { s.Sandbox = &containers.Sandbox{} },
-		"Deployments":             func(s *containers.Spec) { s.Hosted = &containers.Hosted{} },
-		"mode 777":                func(s *containers.Spec) { s.Tmpfs = []string{"/x:mode=700"} },
-		"mounting /home/ada":      func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/home/ada", Target: "/x"}} },
-		"mounting /shared2":       func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared2", Target: "/x"}} },
-		"mounting /shared/../etc": func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared/../etc", Target: "/x"}} },
+		"static CPU manager":        func(s *containers.Spec) { s.CPUSet = "0-3" },
+		"--ulimit":                  func(s *containers.Spec) { s.Ulimits = []string{"core=0"} },
+		"--pids":                    func(s *containers.Spec) { s.Pids = 100 },
+		"leave out mode, exec, uid": func(s *containers.Spec) { s.Tmpfs = []string{"/x:uid=7"} },
+		"--device":                  func(s *containers.Spec) { s.Devices = []string{"/dev/null"} },
+		"--stop-signal":             func(s *containers.Spec) { s.StopSignal = "SIGINT" },
+		"port-forward":              func(s *containers.Spec) { s.Ports = []string{"80"} },
+		"IPC":                       func(s *containers.Spec) { s.IPC = containers.IPCHost },
+		"without network":           func(s *containers.Spec) { s.Sandbox = &containers.Sandbox{} },
+		"Deployments":               func(s *containers.Spec) { s.Hosted = &containers.Hosted{} },
+		"mode 777":                  func(s *containers.Spec) { s.Tmpfs = []string{"/x:mode=700"} },
+		"mounting /home/ada":        func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/home/ada", Target: "/x"}} },
+		"mounting /shared2":         func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared2", Target: "/x"}} },
+		"mounting /shared/../etc":   func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared/../etc", Target: "/x"}} },
 	} {
 		spec := task("refused")
 		spoil(&spec)

@@ -231,7 +231,7 @@ func (d *Driver) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Containe
 		if !path.IsAbs(m.Target) || path.Clean(m.Target) == "/" {
 			return fmt.Errorf("%w: mount target %q: it must be an absolute path and not /", containers.ErrInvalid, m.Target)
 		}
-		kind, err := d.folder(m.Source)
+		kind, err := d.opts.folder(m.Source)
 		if err != nil {
 			return err
 		}

@@ -13,24 +13,50 @@ import (
 	"carma/containers/option"
 )
 
-// refused says what of a spec a cluster cannot do.
-func refused(spec containers.Spec) error {
-	if spec.WorkDir != "" && !path.IsAbs(spec.WorkDir) {
-		return fmt.Errorf("%w: working directory %q is not an absolute path", containers.ErrInvalid, spec.WorkDir)
+const noDevices = "a pod gets devices by claims only"
+
+// Supports returns the options of a pod.
+func (d *Driver) Supports() containers.Support {
+	return containers.Support{
+		"WorkDir": nil, "ShmSize": nil, "Init": nil, "Groups": nil,
+		"Hostname": nil, "Interactive": nil, "TTY": nil,
+		"Pids":       containers.Never("a node has one limit of processes for all its pods (the kubelet's podPidsLimit)"),
+		"Ulimits":    containers.Never("a pod has no limits of processes; set them in the nodes' container runtime"),
+		"Tmpfs":      plainTmpfs,
+		"IPC":        ownIPC,
+		"StopSignal": containers.Never("a cluster sends the image's STOPSIGNAL, or SIGTERM"),
+		"Ports":      containers.Never("the pod runs on another machine; use kubectl port-forward"),
+		"Devices":    containers.Never(noDevices),
 	}
+}
+
+// plainTmpfs refuses what a volume in memory cannot have.
+func plainTmpfs(o *containers.ContainerOptions) string {
+	for _, t := range option.Each(o.Tmpfs, option.ParseTmpfs) {
+		if t.Mode != "" || t.Exec || t.UID != 0 || t.GID != 0 {
+			return "a pod's folder in memory is root's and has mode 777; leave out mode, exec, uid and gid"
+		}
+	}
+	return ""
+}
+
+func ownIPC(o *containers.ContainerOptions) string {
+	if o.IPC == containers.IPCHost {
+		return "a pod of a user does not get the node's IPC namespace"
+	}
+	return ""
+}
+
+// refused says which parts of a spec beside its options a cluster cannot do.
+func refused(spec containers.Spec) error {
 	for _, r := range []struct {
 		asked bool
 		why   string
 	}{
 		{spec.CPUSet != "", "processors by number: a node's kubelet chooses them (its static CPU manager)"},
-		{len(spec.Ulimits) > 0, "limits of processes (--ulimit): a pod has none; set them in the nodes' container runtime"},
-		{len(spec.Devices) > 0 || spec.Attach == containers.AttachNodes && len(spec.Nodes) > 0, "device nodes (--device): a pod gets devices by claims only"},
-		{spec.StopSignal != "", "a stop signal of the task's own: a cluster sends the image's STOPSIGNAL, or SIGTERM"},
-		{len(spec.Ports) > 0, "ports on this machine (--publish): the pod runs on another; use kubectl port-forward"},
-		{spec.IPC == containers.IPCHost, "the node's IPC namespace (MPS): a pod of a user has none"},
+		{spec.Attach == containers.AttachNodes && len(spec.Nodes) > 0, noDevices},
 		{spec.Sandbox != nil, "a container without network (carma probe): a pod always has one; run the probe on a server"},
 		{spec.Hosted != nil, "containers of a suite with helpers: write them as Deployments and Services"},
-		{slices.ContainsFunc(option.Each(spec.Tmpfs, option.ParseTmpfs), func(t option.Tmpfs) bool { return t.Mode != "" || t.Exec }), "modes of a folder in memory (--tmpfs): a pod's has mode 777"},
 	} {
 		if r.asked {
 			return fmt.Errorf("%w: %s", containers.ErrUnsupported, r.why)
@@ -41,9 +67,9 @@ func refused(spec containers.Spec) error {
 
 // folder checks the source of a mount and returns its kind, if this machine has the same
 // folder. The node does not check a folder that this machine lacks.
-func (d *Driver) folder(source string) (corev1.HostPathType, error) {
+func (o *Options) folder(source string) (corev1.HostPathType, error) {
 	clean := path.Clean(source)
-	allowed := path.IsAbs(source) && slices.ContainsFunc(d.opts.HostPaths, func(p string) bool {
+	allowed := path.IsAbs(source) && slices.ContainsFunc(o.HostPaths, func(p string) bool {
 		return clean == path.Clean(p) || strings.HasPrefix(clean, strings.TrimSuffix(path.Clean(p), "/")+"/")
 	})
 	if !allowed {

@@ -6,6 +6,7 @@ package option
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,16 @@ var syntaxes = map[string]func(string) (string, error){
 // field. The function returns a text in one form of several that mean the same. Syntax
 // returns nil if the unit has no syntax of its own.
 func Syntax(unit string) func(text string) (string, error) { return syntaxes[unit] }
+
+// Name returns the name of an option in flags and files, from the tags of its field: the
+// tag name, else the JSON name with dashes.
+func Name(tags reflect.StructTag) string {
+	if name := tags.Get("name"); name != "" {
+		return name
+	}
+	inJSON, _, _ := strings.Cut(tags.Get("json"), ",")
+	return strings.ReplaceAll(inJSON, "_", "-")
+}
 
 // Each parses the texts of an option. It leaves out texts that cannot be parsed; Check of
 // containers.Spec refuses them.

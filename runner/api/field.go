@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"carma/configs/models"
+	"carma/containers/option"
 	"carma/internal/suggest"
 	"carma/internal/units"
 )
@@ -150,11 +151,7 @@ func findFields() (all []Field) {
 		if !ok {
 			continue
 		}
-		inJSON, _, _ := strings.Cut(tags.Get("json"), ",")
-		f := Field{Name: strings.ReplaceAll(inJSON, "_", "-"), Help: help, Letter: tags.Get("letter"), List: field.Type.Kind() == reflect.Slice, index: field.Index, unit: tags.Get("unit")}
-		if name := tags.Get("name"); name != "" {
-			f.Name = name
-		}
+		f := Field{Name: option.Name(tags), Help: help, Letter: tags.Get("letter"), List: field.Type.Kind() == reflect.Slice, index: field.Index, unit: tags.Get("unit")}
 		if words := cmp.Or(tags.Get("words"), tags.Get("enum")); words != "" {
 			f.Words = strings.Split(words, ",")
 		}
