@@ -32,8 +32,8 @@ type Proc struct {
 	// Devices returns the names of NVIDIA's nodes in /dev.
 	Devices func() []string
 	// Look returns a fact about the machine: hostname, address (to which that name
-	// resolves), groups, core (soft and hard limit), first (whether it is process 1),
-	// size:FOLDER and node:DEVICE.
+	// resolves), groups, core (soft and hard limit), first (whether it is process 1), ipc
+	// (its namespace), size:FOLDER and node:DEVICE.
 	Look func(what string) string
 	// Signal returns the stop signal that has arrived. Serve greets one client of a port.
 	Signal func() string

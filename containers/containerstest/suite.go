@@ -39,8 +39,6 @@ type Lacks struct {
 	Shell bool
 	// Prompt is set if a terminal's output before a session is connected is only in the log.
 	Prompt bool
-	// Fittings is set if the engine has no process limits and no devices.
-	Fittings bool
 	// Bars is set if an unfinished line arrives neither in the log nor in a session.
 	Bars bool
 	// LogBytes is set if the engine decides how much of a log it keeps.
@@ -77,9 +75,7 @@ func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Ima
 		{"overrides", testOverrides},
 		{"mounts", testMounts},
 		{"sandbox", testSandbox},
-		{"fittings", testFittings},
-		{"stop signal", testStopSignal},
-		{"ports", testPorts},
+		{"options", testOptions},
 		{"visible GPUs", testVisibleGPUs},
 		{"no input", testNoInput},
 		{"attach", testAttach},
@@ -110,16 +106,17 @@ func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Ima
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			t.Cleanup(cancel)
-			d := newDriver(t)
-			t.Cleanup(func() { _ = d.Close() })
-			tc.run(t, &suite{
-				T: t, d: d, ctx: ctx, img: img, newDriver: newDriver,
-				mark: strings.ToLower(rand.Text()),
-			})
+			tc.run(t, newSuite(t, newDriver, img))
 		})
 	}
+}
+
+func newSuite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) *suite {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	d := newDriver(t)
+	t.Cleanup(func() { _ = d.Close() })
+	return &suite{T: t, d: d, ctx: ctx, img: img, newDriver: newDriver, mark: strings.ToLower(rand.Text())}
 }
 
 // suite is one test's driver and the helpers around it.

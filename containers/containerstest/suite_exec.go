@@ -46,17 +46,17 @@ func testExec(t *testing.T, s *suite) {
 	// The rights that the kernel grants: user and groups, capabilities, limits, control
 	// groups.
 	rights := []string{"user", "look:groups", "privileges", "read:/proc/self/limits", "read:/proc/self/cgroup", "devices"}
-	if !s.img.Lacks.Fittings {
+	asked := containers.ContainerOptions{Ulimits: []string{"core=512:600"}, Devices: []string{"/dev/null:/dev/own:r"}}
+	all := s.supports(asked) // else it is a cluster, which also decides on oom_score_adj
+	if all {
 		rights = append(rights, "read:/proc/self/oom_score_adj", "look:node:/dev/own")
 	}
 	spec := s.spec(append(slices.Clone(rights), "out:up", "block:0")...)
 	spec.Env, spec.User = []string{"FROM=spec"}, "1001:1002"
-	spec.NoNewPrivileges, spec.Groups = true, []string{"4242"}
-	if !s.img.Lacks.Fittings {
-		spec.OOMScore = 321
-		spec.Ulimits = []string{"core=512:600"}
-		spec.Devices = []string{"/dev/null:/dev/own:r"}
+	if all {
+		spec.OOMScore, spec.ContainerOptions = 321, asked
 	}
+	spec.NoNewPrivileges, spec.Groups = true, []string{"4242"}
 	id := s.startSpec(spec)
 	s.follow(id).until("up")
 	run := func(c containers.Command) (string, string, int) { return s.exec(id, c, "") }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"carma/containers"
 	"carma/containers/option"
@@ -65,6 +66,7 @@ func RunTool(ctx context.Context, p *Process) int {
 		Look:    func(what string) string { return look(p.Spec, what) },
 		Signal:  func() string { return cmp.Or(p.Spec.StopSignal, "SIGTERM") },
 		Serve:   func(string) error { return nil }, // a port of the fake is only a number
+		Fork:    forks(p.Spec.Pids),
 		ReadFile: func(name string) ([]byte, error) {
 			if data, ok := scratch[name]; ok {
 				return data, nil
@@ -112,8 +114,21 @@ func look(spec containers.Spec, what string) string {
 		}
 		return "this"
 	case "node":
-		return "1:3"
+		for _, d := range option.Each(spec.Devices, option.ParseDevice) {
+			if d.Target == of {
+				return "1:3"
+			}
+		}
+		return "0:0"
+	case "ipc":
+		if own, _ := os.Readlink("/proc/self/ns/ipc"); spec.IPC == containers.IPCHost {
+			return own
+		}
+		return "ipc:[1]"
 	case "size":
+		if of == "/dev/shm" {
+			return fmt.Sprint(spec.ShmSize)
+		}
 		for _, t := range option.Each(spec.Tmpfs, option.ParseTmpfs) {
 			if t.Target == of {
 				return fmt.Sprint(t.Size)
@@ -125,6 +140,17 @@ func look(spec containers.Spec, what string) string {
 		}
 	}
 	return ""
+}
+
+// forks is [Proc.Fork] of a container of the fake with a limit of processes.
+func forks(limit int64) func() error {
+	running := int64(1)
+	return func() error {
+		if running++; limit > 0 && running > limit {
+			return syscall.EAGAIN
+		}
+		return nil
+	}
 }
 
 var errNoMount = errors.New("not on a mount")

@@ -120,7 +120,7 @@ func importTool(ctx context.Context, cli *client.Client) error {
 func newDriver(t *testing.T, host string) *Driver {
 	t.Helper()
 	network := "none"
-	if strings.HasSuffix(t.Name(), "/ports") {
+	if strings.HasSuffix(t.Name(), "/publish") {
 		network = "bridge"
 	}
 	d, err := New(Options{Host: host, Network: network, Init: initProgram(), ParkDir: filepath.Join(parkFolder, "dir")})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/containers/option"
 )
 
 // graceUnit stands for a second of a pod's grace.
@@ -171,8 +173,19 @@ func (c *cluster) launch(pod *corev1.Pod) {
 		spec.User += ":0"
 	}
 	for i, v := range pod.Spec.Volumes {
+		if at := k.VolumeMounts[i]; v.EmptyDir != nil && at.MountPath == "/dev/shm" {
+			spec.ShmSize = v.EmptyDir.SizeLimit.Value()
+		} else if v.EmptyDir != nil {
+			spec.Tmpfs = append(spec.Tmpfs, option.Tmpfs{Target: at.MountPath, Size: v.EmptyDir.SizeLimit.Value(), ReadOnly: at.ReadOnly}.String())
+		}
 		if v.HostPath != nil {
 			spec.Mounts = append(spec.Mounts, containers.Mount{Source: v.HostPath.Path, Target: k.VolumeMounts[i].MountPath, ReadOnly: k.VolumeMounts[i].ReadOnly})
+		}
+	}
+	slices.Reverse(spec.Tmpfs) // the fake's program looks into the first that covers a path
+	if s := pod.Spec.SecurityContext; s != nil {
+		for _, g := range s.SupplementalGroups {
+			spec.Groups = append(spec.Groups, fmt.Sprint(g))
 		}
 	}
 	ctx := context.Background()

@@ -13,7 +13,7 @@ const toolImage = "carma/suite-tool:1"
 
 // Lacks are the differences of a cluster that docs/kubernetes.md lists. The test on
 // a real cluster uses them too.
-var Lacks = containerstest.Lacks{Streams: true, Group: true, Images: true, LogBytes: true, Shell: true, Prompt: true, Fittings: true, Bars: true}
+var Lacks = containerstest.Lacks{Streams: true, Group: true, Images: true, LogBytes: true, Shell: true, Prompt: true, Bars: true}
 
 func TestSuite(t *testing.T) {
 	c := newCluster(t, toolImage)

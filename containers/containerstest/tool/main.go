@@ -112,6 +112,9 @@ func look(what string) string {
 		var l unix.Rlimit
 		_ = unix.Getrlimit(unix.RLIMIT_CORE, &l)
 		return fmt.Sprintf("%d:%d", l.Cur, l.Max)
+	case "ipc":
+		name, _ := os.Readlink("/proc/self/ns/ipc")
+		return name
 	case "first":
 		if os.Getpid() == 1 {
 			return "this"
