@@ -48,17 +48,16 @@ type Volume struct {
 	Labels map[string]string
 }
 
-// Hosted has the settings of a suite's container that [Spec] lacks.
+// Hosted has the settings of a suite's container that [Spec] and its options lack.
 type Hosted struct {
 	// Networks replace the driver's network. With none the container has only its own
 	// loopback.
 	Networks []Join
 	// Within names a running container whose network namespace this container shares,
-	// loopback and ports included. Then Networks, Ports, Hosts and Hostname are empty.
+	// loopback and ports included. Then Networks, Hosts and the spec's Ports and Hostname
+	// are empty.
 	Within  string
 	Volumes []VolumeMount
-	// Ports are reached from this machine only, through 127.0.0.1.
-	Ports []option.Port
 	// Hosts lists lines name:address for the container's /etc/hosts.
 	Hosts []string
 	// Health replaces the image's health check, unless nil.
@@ -73,14 +72,11 @@ type Hosted struct {
 	Sysctls      map[string]string
 	// ReadOnly lets the container write only to its mounts, volumes and memory.
 	ReadOnly bool
-	// Tmpfs maps folders in memory to their options.
-	Tmpfs   map[string]string
-	Ulimits []option.Ulimit
-	// Init runs a small init as the first process.
-	Init                 bool
-	StopSignal, Hostname string
-	Groups               []string // numbers or names of additional groups
-	Terminal, Stdin      bool     // a terminal; an open standard input
+	// Tmpfs maps folders in memory to mount options. It takes options that
+	// [ContainerOptions].Tmpfs does not take.
+	Tmpfs map[string]string
+	// Groups lists numbers or, unlike in [ContainerOptions], names of groups of the image.
+	Groups []string
 }
 
 // Restart policies of a suite's container.

@@ -114,7 +114,7 @@ func config(spec containers.Spec) *container.Config {
 		User:         spec.User,
 		Tty:          spec.TTY,
 		OpenStdin:    spec.Interactive || spec.TTY,
-		StdinOnce:    spec.Interactive && !spec.TTY, // otherwise the engine never ends the input
+		StdinOnce:    spec.Interactive && !spec.TTY && spec.Hosted == nil, // otherwise the engine never ends the input
 	}
 }
 

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -46,24 +45,6 @@ func (d *Driver) host(spec containers.Spec, c *container.Config, h *container.Ho
 			Type: mount.TypeVolume, Source: v.Volume, Target: v.Target, ReadOnly: v.ReadOnly, VolumeOptions: &mount.VolumeOptions{NoCopy: v.NoCopy},
 		})
 	}
-	for _, p := range s.Ports {
-		port, err := network.ParsePort(p.String())
-		if err != nil {
-			return nil, fmt.Errorf("%w: port %d: %w", containers.ErrInvalid, p.Port, err)
-		}
-		if c.ExposedPorts == nil {
-			c.ExposedPorts = network.PortSet{}
-		}
-		if h.PortBindings == nil {
-			h.PortBindings = network.PortMap{}
-		}
-		there := network.PortBinding{HostIP: loopback}
-		if p.Host > 0 {
-			there.HostPort = fmt.Sprint(p.Host)
-		}
-		c.ExposedPorts[port] = struct{}{}
-		h.PortBindings[port] = append(h.PortBindings[port], there)
-	}
 	if t := s.Health; t != nil {
 		c.Healthcheck = &container.HealthConfig{Test: t.Test, Interval: t.Interval, Timeout: t.Timeout, StartPeriod: t.StartPeriod, Retries: t.Retries}
 	}
@@ -81,14 +62,6 @@ func (d *Driver) host(spec containers.Spec, c *container.Config, h *container.Ho
 		h.Tmpfs = s.Tmpfs
 	}
 	h.GroupAdd = append(h.GroupAdd, s.Groups...)
-	for _, u := range s.Ulimits {
-		h.Ulimits = append(h.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
-	}
-	if s.Init {
-		h.Init = &s.Init
-	}
-	c.StopSignal, c.Hostname = cmp.Or(s.StopSignal, c.StopSignal), cmp.Or(s.Hostname, c.Hostname)
-	c.Tty, c.OpenStdin = c.Tty || s.Terminal, c.OpenStdin || s.Stdin
 	return networking, nil
 }
 

@@ -88,17 +88,16 @@ func (m *Manager) spec(k *kept, h *api.Helper, n int) containers.Spec {
 	}
 	hosted.Restart, hosted.Tries, _ = restart(h.Restart)
 	hosted.Reduced, hosted.Capabilities = true, capabilities(h)
-	hosted.Sysctls, hosted.ReadOnly, hosted.Init = h.Sysctls, h.ReadOnly, h.Init
-	hosted.StopSignal, hosted.Hostname, hosted.Groups = h.StopSignal, h.Hostname, h.Groups
-	hosted.Terminal, hosted.Stdin = h.Terminal, h.Stdin
+	hosted.Sysctls, hosted.ReadOnly, hosted.Groups = h.Sysctls, h.ReadOnly, h.Groups
+	s.Init, s.StopSignal, s.Hostname, s.TTY, s.Interactive = h.Init, h.StopSignal, h.Hostname, h.Terminal, h.Stdin
 	if asOwner(k, h) {
 		s.User, hosted.Capabilities = fmt.Sprintf("%d:%d", k.Owner.UID, k.Owner.GID), nil
 	}
 	for _, p := range h.Ports {
-		hosted.Ports = append(hosted.Ports, option.Port{Port: p.Container, Host: p.Host, Protocol: protocol(p.Protocol)})
+		s.Ports = append(s.Ports, option.Port{Port: p.Container, Host: p.Host, Protocol: protocol(p.Protocol)}.Text())
 	}
 	for _, u := range h.Ulimits {
-		hosted.Ulimits = append(hosted.Ulimits, option.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+		s.Ulimits = append(s.Ulimits, option.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard}.String())
 	}
 	for _, t := range h.Tmpfs {
 		if hosted.Tmpfs == nil {
