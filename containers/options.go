@@ -55,8 +55,7 @@ type Support map[string]Limit
 // can.
 type Limit func(o *ContainerOptions) string
 
-// Never returns the Limit of an option that no value gets past. why says what to do
-// instead.
+// Never returns a Limit that refuses every value. why says what to do instead.
 func Never(why string) Limit { return func(*ContainerOptions) string { return why } }
 
 // UnsupportedError reports an option that a driver does not support. It wraps

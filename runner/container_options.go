@@ -220,6 +220,9 @@ func allowedDevices(allowed []string, text string) (list []string, err error) {
 		entries, _ := os.ReadDir(d.Source)
 		for _, e := range entries {
 			if name := path.Join(d.Source, e.Name()); mayHave(allowed, name) {
+				if strings.Contains(e.Name(), ":") { // its text could not be read back
+					return nil, refusef(422, "--device %s: the name of %s has a ':'; name the devices alone, this one by another path", text, name)
+				}
 				list = append(list, option.Device{Source: name, Target: path.Join(d.Target, e.Name()), Permissions: d.Permissions}.String())
 			}
 		}

@@ -15,8 +15,7 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// syntaxes read the texts of options as docker run does. They return a text in one form of
-// several that mean the same.
+// syntaxes read the texts of options as docker run does, and return their canonical form.
 var syntaxes = map[string]func(string) (string, error){
 	"ulimit":   normalized(ParseUlimit, Ulimit.String),
 	"tmpfs":    normalized(ParseTmpfs, Tmpfs.String),
@@ -27,9 +26,9 @@ var syntaxes = map[string]func(string) (string, error){
 	"group":    group,
 }
 
-// Syntax returns the function that reads the texts of an option, by the unit tag of its
-// field. The function returns a text in one form of several that mean the same. Syntax
-// returns nil if the unit has no syntax of its own.
+// Syntax returns the function that reads a text of an option and returns its canonical
+// form, by the unit tag of the option's field. Syntax returns nil if the unit has no syntax
+// of its own.
 func Syntax(unit string) func(text string) (string, error) { return syntaxes[unit] }
 
 // Name returns the name of an option in flags and files, from the tags of its field: the

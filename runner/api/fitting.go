@@ -17,8 +17,8 @@ var textSyntaxes = map[string]func(string) (string, error){
 	"exit code": exitCode,
 }
 
-// textSyntax returns the function that reads a text of a field and returns it in one form
-// of several that mean the same, or nil if the unit has no syntax of its own.
+// textSyntax returns the function that reads a text of a field and returns its canonical
+// form, or nil if the unit has no syntax of its own.
 func textSyntax(unit string) func(string) (string, error) {
 	if read := option.Syntax(unit); read != nil {
 		return read
