@@ -43,7 +43,10 @@ func (s *State) Audit() error {
 	if err := s.queue.auditBacklog(); err != nil {
 		return err
 	}
-	if err := s.queue.auditUsers(); err != nil {
+	if err := s.users.AuditUsers(s.queue.waitingList()); err != nil {
+		return err
+	}
+	if err := s.queue.waiting.audit(); err != nil {
 		return err
 	}
 	for _, g := range s.GPUList() {
@@ -57,13 +60,19 @@ func (s *State) Audit() error {
 	return nil
 }
 
+// waitingList returns the waiting tasks of all queues.
+func (q *schedulingQueue) waitingList() (all []*model.Task) {
+	for i := range q.waiting.lanes {
+		all = append(all, q.waiting.lanes[i].waiting()...)
+	}
+	return all
+}
+
 // waitingTasks counts for each task the queues that have it.
 func (q *schedulingQueue) waitingTasks() map[model.TaskID]int {
 	waiting := map[model.TaskID]int{}
-	for i := range q.waiting.lanes {
-		for _, t := range q.waiting.lanes[i].waiting() {
-			waiting[t.ID]++
-		}
+	for _, t := range q.waitingList() {
+		waiting[t.ID]++
 	}
 	return waiting
 }

@@ -68,8 +68,8 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 	t.Seat, t.Back = nil, ""
 	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace = model.Launching, 0, 0, 0, 0, model.ThroughputState{}
 	s.placer.retry(t)
-	s.users.of(t.UserAccount()).waiting--
-	s.users.occupy(t)
+	s.users.Dequeued(t)
+	s.users.Occupy(t)
 	s.placer.pace(gpus)
 	s.placer.markLaunched(gpus)
 	if s.Ledger.Options().Interval > 0 {

@@ -34,7 +34,7 @@ func (s *State) impossible(r model.Request, e model.Estimate) *model.ImpossibleE
 	if s.Learns(&model.Task{Request: r, Estimate: e}) {
 		need, alone = s.LearnerNeed(n), false
 	}
-	if no := s.users.checkQuota(r, n, need, alone); no != nil {
+	if no := s.users.CheckQuota(r, n, need, alone); no != nil {
 		return no
 	}
 	return s.checkSlot(r.Slot)
@@ -125,7 +125,7 @@ func (s *State) Why(id model.TaskID) (Why, bool) {
 // bindingReason picks the decisive reason: first what holds all tasks, then what holds
 // this task regardless of GPUs, then the GPUs.
 func (s *State) bindingReason(w *Why, t *model.Task) {
-	over := s.users.overQuota(t)
+	over := s.users.OverQuota(t)
 	switch {
 	case s.breakers.engineDown.Code != "":
 		w.Binding = s.breakers.engineDown

@@ -5,81 +5,31 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
-
-// fairAdvance is the time for which a placed task is charged its share in advance. Use
-// grows only with time; without the advance, all GPUs that become free at once would go
-// to the user with the least use.
-const fairAdvance = 10 * time.Minute
 
 // fairTick is the interval at which the order is recomputed without any event: it changes
 // with time, and may bring a fitting task within the look-ahead.
 const fairTick = time.Minute
 
 // takesTurns returns the users that the queue is ordered by, or nil.
-func (q *schedulingQueue) takesTurns() *users {
+func (q *schedulingQueue) takesTurns() *fairshare.Users {
 	if q.Options().Fair() {
 		return q.users
 	}
 	return nil
 }
 
-// charge returns past use plus the shares of the current tasks over fairAdvance.
-func (u *user) charge() float64 { return u.Use + float64(u.rate)/model.WholeGPU*fairAdvance.Seconds() }
-
-// shareRank computes the places of all users from past use and their current tasks. A
-// user with several accounts is ranked by the sum over them, except for accounts that
-// take turns as one.
-func (us *users) shareRank() {
-	tops := map[string]float64{} // of accounts that take turns as one
-	for _, u := range us.all {
-		if w := us.Options().AccountWeight(u.Account); w > 0 {
-			tops[u.Account] += u.charge() / w
-		}
-	}
-	for from := 0; from < len(us.all); {
-		to, own := from, 0.0
-		for ; to < len(us.all) && us.all[to].Name == us.all[from].Name; to++ {
-			if u := us.all[to]; us.Options().AccountWeight(u.Account) == 0 {
-				own += u.charge()
-			}
-		}
-		weight := us.Options().Weight(us.all[from].Name)
-		for _, u := range us.all[from:to] {
-			u.Standing, u.Top = own/weight, 0
-			if top, shared := tops[u.Account]; shared {
-				u.Standing, u.Top = u.charge()/weight, top
-			} else if len(us.Options().FairAccounts) > 0 {
-				u.Top = u.Standing
-			}
-		}
-		from = to
-	}
-}
-
-// compareUsers compares users by fair share. A nil user counts as new.
-func compareUsers(a, b *user) int {
-	if a == nil || b == nil {
-		var none user
-		a, b = cmp.Or(a, &none), cmp.Or(b, &none)
-	}
-	return cmp.Or(cmp.Compare(a.Top, b.Top), cmp.Compare(a.Standing, b.Standing), cmp.Compare(a.First, b.First), compareUserAccounts(a.userAccount(), b.userAccount()))
-}
-
 // sortUsers updates the use of all users and sorts the queue accordingly. It sorts the
 // waiting users, not their tasks.
 func (q *schedulingQueue) sortUsers() {
-	q.users.settle(q.Now(), q.Options().HalfLife())
+	q.users.UpdateRanks()
 	if q.Options().Fair() {
-		q.users.shareRank()
-		for _, u := range q.users.all {
-			u.First = 0
-		}
 		q.waiting.firsts()
 	}
-	q.users.forget()
+	q.users.Forget()
 	q.waiting.sort()
 }
 
@@ -89,7 +39,7 @@ func (q *schedulingQueue) updateShareRank(t *model.Task, l *lane) bool {
 	if !q.Options().Fair() {
 		return false
 	}
-	q.users.shareRank()
+	q.users.ShareRank()
 	before := slices.Clone(l.lines)
 	q.waiting.sort()
 	return !slices.Equal(before, l.lines)
@@ -97,23 +47,23 @@ func (q *schedulingQueue) updateShareRank(t *model.Task, l *lane) bool {
 
 // fairTick sets a timer while the order may bring a task within the look-ahead.
 func (q *schedulingQueue) fairTick() {
-	if !q.Options().Fair() || q.reach[1] == 0 || q.users.tick > q.Now() ||
-		!slices.ContainsFunc(q.users.all, func(u *user) bool { return u.rate > 0 }) ||
+	if !q.Options().Fair() || q.reach[1] == 0 || !q.users.TickDue() || !q.users.AnyCharged() ||
 		!slices.ContainsFunc(q.waiting.main(), func(l lane) bool { return l.users() > 1 }) {
 		return
 	}
-	q.users.tick = q.Now().Add(fairTick)
-	q.SetTimer(q.users.tick, ledger.Timer{})
+	next := q.Now().Add(fairTick)
+	q.users.SetTick(next)
+	q.SetTimer(next, ledger.Timer{})
 }
 
 // overtakers counts the tasks of others that fair share puts before a task though they
 // were submitted after it, and returns the first of their users.
-func (q *schedulingQueue) overtakers(t *model.Task) (n int, of *user) {
+func (q *schedulingQueue) overtakers(t *model.Task) (n int, of *fairshare.User) {
 	if !q.Options().Fair() || !t.Waiting() || t.GoesFirst() {
 		return 0, nil
 	}
 	for _, line := range q.waiting.lanes[laneOf(t)].lines {
-		if line.user.userAccount() == t.UserAccount() {
+		if line.user.UserAccount() == t.UserAccount() {
 			break
 		}
 		i, _ := slices.BinarySearchFunc(line.waiting(), t, byPosition)
@@ -145,12 +95,12 @@ func (q *schedulingQueue) fairly(t *model.Task) *Turn {
 	if n == 0 {
 		return nil
 	}
-	turn := &Turn{Later: n, User: other.Name, Use: q.users.has(other.Name).Use, Own: t.User, OwnUse: q.users.has(t.User).Use}
+	turn := &Turn{Later: n, User: other.Name, Use: q.users.SumOf(other.Name).Use, Own: t.User, OwnUse: q.users.SumOf(t.User).Use}
 	if q.Options().AccountWeight(other.Account) > 0 {
-		turn.Account, turn.Use = other.Account, q.users.hasAccount(other.Account).Use
+		turn.Account, turn.Use = other.Account, q.users.SumOfAccount(other.Account).Use
 	}
 	if q.Options().AccountWeight(t.Account) > 0 {
-		turn.OwnAccount, turn.OwnUse = t.Account, q.users.hasAccount(t.Account).Use
+		turn.OwnAccount, turn.OwnUse = t.Account, q.users.SumOfAccount(t.Account).Use
 	}
 	return turn
 }
@@ -159,16 +109,11 @@ func (q *schedulingQueue) fairly(t *model.Task) *Turn {
 // fair-sjf a user without running tasks is not overtaken by users who have some: their
 // first task waits for one of those tasks, and not for their whole queue.
 func (q *schedulingQueue) patience(t *model.Task) time.Duration {
-	if q.Options().Order != model.OrderFairSJF || t.Phase != model.Queued || q.users.has(t.User).tasks > 0 {
+	if q.Options().Order != model.OrderFairSJF || t.Phase != model.Queued || q.users.SumOf(t.User).Tasks() > 0 {
 		return q.Options().Ageing
 	}
-	if lane := &q.waiting.lanes[laneOf(t)]; lane.users() < 2 && !q.users.othersRun(t) {
+	if lane := &q.waiting.lanes[laneOf(t)]; lane.users() < 2 && !q.users.OthersRun(t) {
 		return q.Options().Ageing
 	}
 	return 0
-}
-
-// othersRun reports whether tasks of other users are placed.
-func (us *users) othersRun(t *model.Task) bool {
-	return slices.ContainsFunc(us.all, func(u *user) bool { return u.Name != t.User && u.tasks > 0 })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/fairshare"
 	"carma/mapper/model"
 )
 
@@ -126,7 +127,7 @@ func TestCharge(t *testing.T) {
 			w.wait(time.Hour)
 			w.look()
 			for name, want := range row.want {
-				if u := w.s.users.of(model.UserAccount{User: name}); u == nil || math.Abs(u.Use-want) > 0.01 {
+				if u := w.s.users.Of(model.UserAccount{User: name}); u == nil || math.Abs(u.Use-want) > 0.01 {
 					t.Errorf("%s has used %+v, want %v", name, u, want)
 				}
 			}
@@ -142,18 +143,18 @@ func TestDecay(t *testing.T) {
 		id := w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = "ada", true })
 		w.wait(time.Hour)
 		w.exit(id, model.ExitOK)
-		had := w.s.users.of(model.UserAccount{User: "ada"}).Use
+		had := w.s.users.Of(model.UserAccount{User: "ada"}).Use
 		for range looks {
 			w.wait(24 * time.Hour / time.Duration(looks))
 			w.look()
 		}
-		if got := w.s.users.of(model.UserAccount{User: "ada"}).Use; math.Abs(got-had/2) > 1e-6*had {
+		if got := w.s.users.Of(model.UserAccount{User: "ada"}).Use; math.Abs(got-had/2) > 1e-6*had {
 			t.Errorf("%v of %v GPU-seconds are left after a half-life and %d looks", got, had, looks)
 		}
 		w.wait(24 * time.Hour * 12)
 		w.look()
-		if len(w.s.users.all) != 0 || len(w.s.users.byParty) != 0 {
-			t.Errorf("after twelve more: %+v", w.s.users.all)
+		if all := w.s.Accounts(); len(all) != 0 {
+			t.Errorf("after twelve more: %+v", all)
 		}
 	}
 }
@@ -249,8 +250,8 @@ func TestOldSnapshot(t *testing.T) {
 	if from < 0 || strings.Contains(text, "share") || s.UnmarshalJSON([]byte(text)) != nil {
 		t.Fatalf("it does not load: %s", text)
 	}
-	if u := s.users.of(model.UserAccount{User: "ada"}); u.rate != model.WholeGPU/2 || u.tasks != 1 || s.users.of(model.UserAccount{User: "bob"}).waiting != 1 {
-		t.Errorf("%+v %+v", u, s.users.of(model.UserAccount{User: "bob"}))
+	if u := s.users.Of(model.UserAccount{User: "ada"}); u.Rate() != model.WholeGPU/2 || u.Tasks() != 1 || s.users.Of(model.UserAccount{User: "bob"}).Waiting() != 1 {
+		t.Errorf("%+v %+v", u, s.users.Of(model.UserAccount{User: "bob"}))
 	}
 }
 
@@ -268,7 +269,7 @@ func TestAccount(t *testing.T) {
 		if a.Tasks != 1 || a.GPUs != 1 || a.Memory != 20*units.GiB || b.Tasks != 0 || a.Ahead != row.ahead || b.Ahead != 0 {
 			t.Errorf("order %q: %+v, %+v", row.opt.Order, a, b)
 		}
-		if got := w.s.Account("eve"); got != (Account{Name: "eve", Weight: 1, Quota: model.Quota{Name: "eve"}}) {
+		if got := w.s.Account("eve"); got != (fairshare.Account{Name: "eve", Weight: 1, Quota: model.Quota{Name: "eve"}}) {
 			t.Errorf("of nobody: %+v", got)
 		}
 	}

@@ -21,7 +21,7 @@ func (s *State) cancel(ev model.Cancel) {
 			s.queue.waiting.remove(t)
 			s.queue.onDequeue(t)
 			s.preempter.clearNominations(t)
-			s.users.make(t.UserAccount()).waiting--
+			s.users.Dequeued(t)
 			s.MarkDirty()
 		}
 		phase := model.Cancelled

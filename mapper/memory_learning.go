@@ -15,7 +15,7 @@ func (s *State) learnerGrant(t *model.Task, g *model.GPU) units.Bytes {
 	if !g.Idle() {
 		grant -= s.Ledger.Options().Margin
 	}
-	if left, bounded := s.users.memoryLeft(t.User, t.Account); bounded {
+	if left, bounded := s.users.MemoryLeft(t.User, t.Account); bounded {
 		grant = min(grant, left/units.Bytes(t.GPUs))
 	}
 	return max(grant, t.NextGrant)
@@ -111,7 +111,7 @@ func (s *State) reclaim(g *model.GPU, forTask model.TaskID, missing units.Bytes)
 		}
 		cut := min(r.Grant-least, missing)
 		missing -= cut
-		s.users.regrant(t, g, r.Grant-cut)
+		s.users.Regrant(t, g, r.Grant-cut)
 	}
 }
 

@@ -57,7 +57,7 @@ func (b *breakers) noRoom(t *model.Task) bool { return b.fullAt(t.Namespace).Ope
 // bounded reports whether a task waits because of a quota, or because its namespace is
 // full.
 func (s *State) bounded(t *model.Task) bool {
-	return s.users.overQuota(t).Code != "" || s.breakers.noRoom(t)
+	return s.users.OverQuota(t).Code != "" || s.breakers.noRoom(t)
 }
 
 // testsNamespace records a launch in a full namespace as the probe. The next probe waits

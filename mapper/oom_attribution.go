@@ -81,7 +81,7 @@ func (s *State) growGrant(o overuser) {
 		return
 	}
 	g.Bookable = bookable
-	s.users.regrant(t, g, r.Grant+grow)
+	s.users.Regrant(t, g, r.Grant+grow)
 	t.NextGrant = max(t.NextGrant, min(r.Grant, s.MostBookable().Of(t.GPUs)))
 }
 

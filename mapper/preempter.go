@@ -1,13 +1,16 @@
 package mapper
 
-import "carma/mapper/ledger"
+import (
+	"carma/mapper/fairshare"
+	"carma/mapper/ledger"
+)
 
 // preempter takes GPUs from running tasks: it suspends them, or stops them so that they
 // run again later. It finds the victims for a task that does not fit, and ends what was
 // idle or ran longer than its slot.
 type preempter struct {
 	*ledger.Ledger
-	users     *users
+	users     *fairshare.Users
 	predictor *predictor
 	queue     *schedulingQueue
 	placer    *placer

@@ -334,7 +334,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			}
 			continue
 		}
-		if m.s.users.overQuota(&task).Code != "" {
+		if m.s.users.OverQuota(&task).Code != "" {
 			m.checkQuota(t, task, why)
 			continue
 		}

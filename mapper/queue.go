@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"slices"
 
+	"carma/mapper/fairshare"
 	"carma/mapper/model"
 )
 
 // line is one list of waiting tasks by rank, then in order of submission. The cost of
 // adding at the end and removing near the front does not depend on its length.
 type line struct {
-	user  *user // the user of these tasks, in the order fair; else nil
+	user  *fairshare.User // the user of these tasks, in the order fair; else nil
 	items []*model.Task
 	head  int // items[:head] were removed
 }
@@ -98,7 +99,7 @@ func (l *lane) lineOf(t *model.Task) *line {
 
 // open returns the line of a task, and adds it if there is none. u is its user, or nil if
 // all users share one line.
-func (l *lane) open(t *model.Task, u *user) *line {
+func (l *lane) open(t *model.Task, u *fairshare.User) *line {
 	own := l.lineOf(t)
 	if own != nil && (u == nil || own.len() > 0) {
 		return own
@@ -113,8 +114,8 @@ func (l *lane) open(t *model.Task, u *user) *line {
 		if l.byUser == nil {
 			l.byUser = map[model.UserAccount]*line{}
 		}
-		l.byUser[u.userAccount()] = own
-		i, _ = slices.BinarySearchFunc(l.lines, u, func(x *line, u *user) int { return compareUsers(x.user, u) })
+		l.byUser[u.UserAccount()] = own
+		i, _ = slices.BinarySearchFunc(l.lines, u, func(x *line, u *fairshare.User) int { return fairshare.CompareUsers(x.user, u) })
 	}
 	l.lines = slices.Insert(l.lines, i, own)
 	return own
@@ -127,11 +128,11 @@ func (l *lane) sort() {
 	}
 	l.lines = slices.DeleteFunc(l.lines, func(x *line) bool {
 		if x.len() == 0 {
-			delete(l.byUser, x.user.userAccount())
+			delete(l.byUser, x.user.UserAccount())
 		}
 		return x.len() == 0
 	})
-	slices.SortFunc(l.lines, func(a, b *line) int { return compareUsers(a.user, b.user) })
+	slices.SortFunc(l.lines, func(a, b *line) int { return fairshare.CompareUsers(a.user, b.user) })
 }
 
 // queues holds all waiting tasks. The recovery queue goes before the main queue, and
@@ -141,7 +142,7 @@ type queues struct {
 	lanes [6]lane
 	// turns is set in the order fair: the users take turns within a priority of the main
 	// queue. Recovering tasks have had their turn and go in order of submission.
-	turns *users
+	turns *fairshare.Users
 	// byPriority: a priority of both queues goes before all lower ones.
 	byPriority bool
 }
@@ -191,14 +192,14 @@ func (q *queues) before(a, b *model.Task) bool {
 	case q.turns == nil || x < 3 || a.UserAccount() == b.UserAccount():
 		return byPosition(a, b) < 0
 	}
-	return compareUsers(q.turns.of(a.UserAccount()), q.turns.of(b.UserAccount())) < 0
+	return fairshare.CompareUsers(q.turns.Of(a.UserAccount()), q.turns.Of(b.UserAccount())) < 0
 }
 
 func (q *queues) add(t *model.Task) {
-	var u *user
+	var u *fairshare.User
 	if q.turns != nil && laneOf(t) >= 3 {
-		if u = q.turns.make(t.UserAccount()); u.First == 0 {
-			u.First = t.ID
+		if u = q.turns.Make(t.UserAccount()); u.First == 0 {
+			u.NoteFirst(t.ID)
 		}
 	}
 	q.lanes[laneOf(t)].open(t, u).add(t)
@@ -220,8 +221,8 @@ func (q *queues) remove(t *model.Task) bool {
 func (q *queues) firsts() {
 	for l := range q.main() {
 		for _, line := range q.main()[l].lines {
-			if u := line.user; line.len() > 0 && (u.First == 0 || line.at(0).ID < u.First) {
-				u.First = line.at(0).ID
+			if line.len() > 0 {
+				line.user.NoteFirst(line.at(0).ID)
 			}
 		}
 	}
@@ -234,7 +235,7 @@ func (q *queues) sort() {
 }
 
 // refile adds all tasks again, by user or not.
-func (q *queues) refile(by *users) {
+func (q *queues) refile(by *fairshare.Users) {
 	old := q.lanes
 	*q = queues{turns: by, byPriority: q.byPriority}
 	for l := range old {
@@ -245,7 +246,7 @@ func (q *queues) refile(by *users) {
 }
 
 // clone copies the queues; of returns the copy of a task.
-func (q *queues) clone(by *users, of func(model.TaskID) *model.Task) queues {
+func (q *queues) clone(by *fairshare.Users, of func(model.TaskID) *model.Task) queues {
 	c := queues{byPriority: q.byPriority}
 	if q.turns != nil {
 		c.turns = by
@@ -257,8 +258,8 @@ func (q *queues) clone(by *users, of func(model.TaskID) *model.Task) queues {
 		for _, from := range q.lanes[l].lines {
 			to := &line{}
 			if from.user != nil {
-				to.user = by.of(from.user.userAccount())
-				c.lanes[l].byUser[to.user.userAccount()] = to
+				to.user = by.Of(from.user.UserAccount())
+				c.lanes[l].byUser[to.user.UserAccount()] = to
 			}
 			for _, t := range from.waiting() {
 				to.items = append(to.items, of(t.ID))
@@ -301,11 +302,11 @@ func (q *queues) audit() error {
 			if byUser := q.turns != nil && l >= 3; byUser != (line.user != nil) || !byUser && len(lines) > 1 {
 				return fmt.Errorf("lane %d has %d lines that should not be there", l, len(lines))
 			}
-			if i > 0 && line.len() > 0 && lines[i-1].len() > 0 && compareUsers(lines[i-1].user, line.user) >= 0 {
+			if i > 0 && line.len() > 0 && lines[i-1].len() > 0 && fairshare.CompareUsers(lines[i-1].user, line.user) >= 0 {
 				return fmt.Errorf("user %q does not come after user %q", line.user.Name, lines[i-1].user.Name)
 			}
 			for _, t := range line.waiting() {
-				if line.user != nil && t.UserAccount() != line.user.userAccount() {
+				if line.user != nil && t.UserAccount() != line.user.UserAccount() {
 					return fmt.Errorf("task %d waits among those of user %q", t.ID, line.user.Name)
 				}
 			}

@@ -1,8 +1,6 @@
 package mapper
 
 import (
-	"slices"
-
 	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
@@ -84,28 +82,5 @@ func (s *State) cutGrant(g *model.GPU, r *model.Resident) {
 	if r.Learning {
 		r.Learning, r.SettledAt = false, r.Peak
 	}
-	s.users.regrant(s.TaskByID(r.Task), g, s.predictor.shrunk(r))
-}
-
-// regrant changes the grant of a placed task on one of its GPUs.
-func (us *users) regrant(t *model.Task, g *model.GPU, grant units.Bytes) {
-	a := t.Current()
-	us.rebook(t, g, grant)
-	us.Decide(model.GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
-}
-
-func (us *users) rebook(t *model.Task, g *model.GPU, grant units.Bytes) {
-	us.vacate(t)
-	r := g.Resident(t.ID)
-	g.Reserved += grant - r.Grant
-	r.Grant = grant
-	g.Settle()
-	us.occupy(t)
-	grants := slices.Clone(t.Current().Grants) // copies of the task share the list
-	for i := range grants {
-		if grants[i].GPU == g.ID {
-			grants[i].Memory = grant
-		}
-	}
-	t.Current().Grants = grants
+	s.users.Regrant(s.TaskByID(r.Task), g, s.predictor.shrunk(r))
 }

@@ -95,7 +95,7 @@ func (s *State) withdrawFrom(t *model.Task) {
 	case t.Phase.Placed():
 		a := t.Current()
 		a.Ended = cmp.Or(a.Ended, s.Now())
-		s.users.vacate(t)
+		s.users.Release(t)
 		s.ReleaseHost(t, a)
 		for _, grant := range a.Grants {
 			s.takeOff(s.GPU(grant.GPU), t.ID)
@@ -120,7 +120,7 @@ func (s *State) dequeue(t *model.Task) {
 	s.queue.waiting.remove(t)
 	s.queue.onDequeue(t)
 	s.preempter.clearNominations(t)
-	s.users.make(t.UserAccount()).waiting--
+	s.users.Dequeued(t)
 	if s.queue.head.Task == t.ID {
 		s.queue.head = headReservation{}
 	}
@@ -152,7 +152,7 @@ func (s *State) forceLaunch(t *model.Task, d model.Launch) {
 		s.forceRelease(t)
 	}
 	s.dequeue(t)
-	s.users.make(t.UserAccount()).waiting++ // book decrements it
+	s.users.Enqueued(t) // book decrements it
 	gpus := make([]*model.GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = s.page(grant)
@@ -209,7 +209,7 @@ func (s *State) forceGrants(t *model.Task, d model.GrantChanged) {
 			continue
 		}
 		if r.Grant != grant.Memory {
-			s.users.rebook(t, g, grant.Memory)
+			s.users.Rebook(t, g, grant.Memory)
 			g.Bookable = max(g.Bookable, g.Reserved)
 		}
 		if r.Used <= r.Grant {

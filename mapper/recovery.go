@@ -41,7 +41,7 @@ func (s *State) exited(ev model.Exited) {
 	}
 	t.Seen = s.predictor.observedLoad(t)
 	s.predictor.learnGrowth(t, a)
-	s.users.vacate(t)
+	s.users.Release(t)
 	s.ReleaseHost(t, a)
 	s.unsuspend(t, a)
 	if ev.Fault == nil {
@@ -217,7 +217,7 @@ func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
 		t.NextGrant = max(0, min(t.NextGrant, v.most-s.Ledger.Options().Headroom))
 	}
 	oom := model.Reason{Code: model.ReasonOOM}.WithCause(v.reason)
-	if no := s.users.checkQuota(t.Request, t.GPUs, t.NextGrant, s.RunsAlone(t)); no != nil {
+	if no := s.users.CheckQuota(t.Request, t.GPUs, t.NextGrant, s.RunsAlone(t)); no != nil {
 		s.finish(t, model.Failed, a.Code, no.Reason.WithCause(oom))
 		return
 	}
@@ -238,7 +238,7 @@ func (s *State) recoverSuspected(t *model.Task, a *model.Attempt, ev model.Exite
 	if t.Suspected || need <= a.Grants[0].Memory {
 		return false
 	}
-	if s.users.checkQuota(t.Request, t.GPUs, need, s.RunsAlone(t)) != nil {
+	if s.users.CheckQuota(t.Request, t.GPUs, need, s.RunsAlone(t)) != nil {
 		return false
 	}
 	t.Suspected, t.NextGrant = true, need

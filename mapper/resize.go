@@ -88,26 +88,6 @@ func (s *State) resize(t *model.Task, ask model.HostAsk) {
 	}
 	t.HostMem, t.HostReserve, t.CPUs = ask.Memory, ask.Reserve, ask.CPUs
 	t.Request.Normalize()
-	s.users.rebookHost(t, share)
+	s.users.RebookHost(t, share)
 	s.Decide(model.Resize{Task: t.ID, Attempt: t.Current().N, Host: share})
-}
-
-// rebookHost replaces the allocation of a running task on its machine.
-func (us *users) rebookHost(t *model.Task, share model.HostShare) {
-	a := t.Current()
-	if t.GPUs == 0 {
-		us.vacate(t)
-		defer us.occupy(t)
-	}
-	was := a.Host
-	a.Host, a.Resized = share, true
-	us.MarkDirty()
-	h := us.Host(was.Node)
-	if h == nil || h.Resident(t.ID) == nil {
-		us.AllocateHost(t, share)
-		return
-	}
-	r := h.Resident(t.ID)
-	r.Memory, r.CPUs = share.Memory, share.CPUs
-	h.Settle()
 }

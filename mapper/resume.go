@@ -68,8 +68,8 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 	s.placer.addResident(t, gpus, grants, alone)
 	s.queue.onDequeue(t)
 	s.preempter.clearNominations(t)
-	s.users.of(t.UserAccount()).waiting--
-	s.users.occupy(t)
+	s.users.Dequeued(t)
+	s.users.Occupy(t)
 	s.placer.pace(gpus)
 	s.placer.markLaunched(gpus)
 	if s.queue.head.Task == t.ID {
@@ -107,7 +107,7 @@ func (s *State) resumed(ev model.Resumed) {
 // with growing delays.
 func (s *State) notResumed(t *model.Task, failure string) {
 	a, away := t.Current(), t.Suspension
-	s.users.vacate(t)
+	s.users.Release(t)
 	for _, grant := range a.Grants {
 		s.takeOff(s.GPU(grant.GPU), t.ID)
 	}
@@ -176,7 +176,7 @@ func (s *State) forceResume(t *model.Task, d model.Resume) {
 		s.enqueue(t, model.Suspended)
 	}
 	s.dequeue(t)
-	s.users.make(t.UserAccount()).waiting++ // resume decrements it
+	s.users.Enqueued(t) // resume decrements it
 	gpus := make([]*model.GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = s.page(grant)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
@@ -13,7 +14,7 @@ import (
 // the first task that does not fit.
 type schedulingQueue struct {
 	*ledger.Ledger
-	users     *users
+	users     *fairshare.Users
 	predictor *predictor
 
 	waiting   queues                          // the waiting tasks
@@ -28,7 +29,7 @@ type schedulingQueue struct {
 	sums backlog // derived from the waiting tasks
 }
 
-func newSchedulingQueue(l *ledger.Ledger, us *users, pr *predictor) *schedulingQueue {
+func newSchedulingQueue(l *ledger.Ledger, us *fairshare.Users, pr *predictor) *schedulingQueue {
 	q := &schedulingQueue{Ledger: l, users: us, predictor: pr, followers: map[model.TaskID][]model.TaskID{}, groups: map[string]*group{}}
 	q.waiting.byPriority = l.Options().ByPriority()
 	if l.Options().Fair() {
@@ -38,7 +39,7 @@ func newSchedulingQueue(l *ledger.Ledger, us *users, pr *predictor) *schedulingQ
 }
 
 // clone returns a copy for copies of the ledger, the users and the predictor.
-func (q *schedulingQueue) clone(l *ledger.Ledger, us *users, pr *predictor) *schedulingQueue {
+func (q *schedulingQueue) clone(l *ledger.Ledger, us *fairshare.Users, pr *predictor) *schedulingQueue {
 	c := newSchedulingQueue(l, us, pr)
 	c.waiting = q.waiting.clone(us, func(id model.TaskID) *model.Task { return l.TaskByID(id) })
 	for id, all := range q.followers {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"carma/internal/units"
+	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
@@ -25,7 +26,11 @@ type snapshot struct {
 	Again     units.Instant    `json:"again,omitempty"`
 }
 
-type ledgerSnapshot = ledger.Snapshot
+// The sections of the parts in packages of their own.
+type (
+	ledgerSnapshot = ledger.Snapshot
+	usersSnapshot  = fairshare.Snapshot
+)
 
 // snapshotFormat is the format that this version writes. It reads all formats from 1 on:
 // in format 1 reasons were sentences.
@@ -36,7 +41,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
 		Format: snapshotFormat, Paused: s.paused, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again,
 		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.snapshot(), queueSnapshot: s.queue.snapshot(),
-		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.snapshot(), usersSnapshot: s.users.snapshot(),
+		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.snapshot(), usersSnapshot: s.users.Save(),
 	})
 }
 
@@ -74,7 +79,7 @@ func (snap *snapshot) state() (*State, error) {
 	if err := n.predictor.restore(snap.predictorSnapshot); err != nil {
 		return nil, err
 	}
-	if err := n.users.restore(snap.usersSnapshot); err != nil {
+	if err := n.users.Restore(snap.usersSnapshot); err != nil {
 		return nil, err
 	}
 	if err := n.queue.restore(snap.queueSnapshot); err != nil {
@@ -87,6 +92,6 @@ func (snap *snapshot) state() (*State, error) {
 	n.queue.regroup(n.TaskList())
 	n.placer.findMPSDomains()
 	n.FillShares()
-	n.queue.count(n.users)
+	n.users.Recount(n.queue.waitingList())
 	return n, n.Audit()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"carma/internal/units"
+	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
@@ -13,7 +14,7 @@ import (
 type State struct {
 	*ledger.Ledger
 
-	users     *users
+	users     *fairshare.Users
 	predictor *predictor
 	breakers  *breakers
 	queue     *schedulingQueue
@@ -42,7 +43,7 @@ func New(opt model.Options) *State {
 		panic("mapper.New: " + err.Error())
 	}
 	l := ledger.New(opt, p.idleOnly)
-	s := &State{Ledger: l, users: newUsers(l), predictor: newPredictor(l), breakers: newBreakers(l)}
+	s := &State{Ledger: l, users: fairshare.New(l), predictor: newPredictor(l), breakers: newBreakers(l)}
 	s.queue = newSchedulingQueue(l, s.users, s.predictor)
 	s.placer = newPlacer(l, s.predictor, s.queue, p)
 	s.wire()
@@ -153,7 +154,7 @@ func (s *State) configure(ev model.Configured) {
 	if Validate(ev.Options) != nil {
 		return // validation is the caller's duty; keep the present options
 	}
-	s.users.settle(s.Now(), s.Ledger.Options().HalfLife())
+	s.users.Settle(s.Now(), s.Ledger.Options().HalfLife())
 	s.placer.policy, _ = policyNamed(ev.Options.Policy)
 	s.Configure(ev.Options, s.placer.policy.idleOnly)
 	s.placer.dropCache()
@@ -183,7 +184,7 @@ func (s *State) enqueueAt(t *model.Task, phase model.Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
 	t.Rank = s.queue.rankOf(t)
 	s.placer.retry(t)
-	s.users.make(t.UserAccount()).waiting++
+	s.users.Enqueued(t)
 	s.queue.waiting.add(t)
 	s.queue.onEnqueue(t)
 	if s.queue.inSight(t) {

@@ -107,7 +107,7 @@ func (s *State) suspended(ev model.SuspendDone) {
 	}
 	s.HoldsAgain(t)
 	s.preempter.onSuspended(t, away.Reason)
-	s.users.vacate(t)
+	s.users.Release(t)
 	for _, grant := range a.Grants {
 		s.takeOff(s.GPU(grant.GPU), t.ID)
 	}

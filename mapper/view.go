@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/fairshare"
 	"carma/mapper/model"
 )
 
@@ -29,11 +30,7 @@ func (q *schedulingQueue) QueueLen() int { return q.waiting.len() }
 
 // Placed returns the number of placed tasks.
 func (s *State) Placed() int {
-	n := 0
-	for _, u := range s.users.all {
-		n += u.tasks
-	}
-	return n
+	return s.users.Placed()
 }
 
 // Clone returns a deep copy. Clone followed by Step answers what-if questions.
@@ -42,7 +39,7 @@ func (s *State) Clone() *State {
 	c.Ledger, c.step = s.Ledger.Clone(), step{}
 	c.inflight = slices.Clone(s.inflight)
 	c.predictor, c.breakers = s.predictor.clone(c.Ledger), s.breakers.clone(c.Ledger)
-	c.users = s.users.clone(c.Ledger)
+	c.users = s.users.Clone(c.Ledger)
 	c.queue = s.queue.clone(c.Ledger, c.users, c.predictor)
 	c.placer = newPlacer(c.Ledger, c.predictor, c.queue, s.placer.policy)
 	c.placer.ring = s.placer.ring
@@ -51,13 +48,13 @@ func (s *State) Clone() *State {
 }
 
 // Account returns the use by a user, which is zero for an unknown user.
-func (s *State) Account(name string) Account { return s.users.Account(name) }
+func (s *State) Account(name string) fairshare.Account { return s.users.Account(name) }
 
 // GroupAccount returns the use by the users of an account on it.
-func (s *State) GroupAccount(account string) Account { return s.users.GroupAccount(account) }
+func (s *State) GroupAccount(account string) fairshare.Account { return s.users.GroupAccount(account) }
 
 // Accounts lists all known users, then all known accounts, each by name.
-func (s *State) Accounts() []Account { return s.users.Accounts() }
+func (s *State) Accounts() []fairshare.Account { return s.users.Accounts() }
 
 // Measured returns the raw estimate and the observed peak of each kind of task, the
 // oldest first. The caller must not change the list.

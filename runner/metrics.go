@@ -10,6 +10,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/fairshare"
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
@@ -28,7 +29,7 @@ type metricsSnapshot struct {
 	gpus     []model.GPU
 	headroom units.Bytes
 	kept     map[model.GPUID]bool
-	accounts []mapper.Account
+	accounts []fairshare.Account
 	views    map[model.TaskID]queueView
 	away     map[model.GPUID]int
 	paused   bool
@@ -161,7 +162,7 @@ func (r *Runner) taskFigures(rec *Record, of *metricsSnapshot) metrics.Task {
 }
 
 // userFigures returns the current and past use of each user.
-func (r *Runner) userFigures(accounts []mapper.Account) ([]metrics.User, float64) {
+func (r *Runner) userFigures(accounts []fairshare.Account) ([]metrics.User, float64) {
 	joules, held, idle := r.energy.sums(r.Clock.Now())
 	users := map[string]*metrics.User{}
 	of := func(name string) *metrics.User {

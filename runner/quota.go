@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"carma/mapper"
+	"carma/mapper/fairshare"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -19,7 +20,7 @@ func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []
 	seesAll := r.mayServer(rights.SeeUse, who)
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !there(name) })
 	err = r.look(ctx, func(s *mapper.State) {
-		var users, groups []mapper.Account
+		var users, groups []fairshare.Account
 		for _, a := range s.Accounts() {
 			users, groups = enlist(users, groups, a)
 		}
@@ -41,12 +42,12 @@ func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []
 }
 
 // enlist adds an account to the users or to the groups, once.
-func enlist(users, groups []mapper.Account, a mapper.Account) ([]mapper.Account, []mapper.Account) {
+func enlist(users, groups []fairshare.Account, a fairshare.Account) ([]fairshare.Account, []fairshare.Account) {
 	list := &users
 	if a.Group {
 		list = &groups
 	}
-	if !slices.ContainsFunc(*list, func(b mapper.Account) bool { return a.Name == b.Name }) {
+	if !slices.ContainsFunc(*list, func(b fairshare.Account) bool { return a.Name == b.Name }) {
 		*list = append(*list, a)
 	}
 	return users, groups
@@ -67,7 +68,7 @@ func there(name string) bool {
 // accountOf returns a user's usage and quota.
 func accountOf(s *mapper.State, user string) *api.Account { return accountView(s, s.Account(user)) }
 
-func accountView(s *mapper.State, a mapper.Account) *api.Account {
+func accountView(s *mapper.State, a fairshare.Account) *api.Account {
 	v := api.Account{
 		Tasks: a.Tasks, GPUs: a.GPUs, Memory: int64(a.Memory), Waiting: a.Waiting,
 		QuotaTasks: a.Quota.Tasks, QuotaGPUs: a.Quota.GPUs, QuotaMemory: int64(a.Quota.Memory),

@@ -1,24 +1,24 @@
-package mapper
+package fairshare
 
 import (
 	"carma/internal/units"
 	"carma/mapper/model"
 )
 
-// overQuota says which quota keeps a waiting task from starting, or returns the zero
+// OverQuota says which quota keeps a waiting task from starting, or returns the zero
 // Reason. Quotas apply to everybody, admins included: whoever may set them can also lift
 // them.
-func (us *users) overQuota(t *model.Task) model.Reason {
+func (us *Users) OverQuota(t *model.Task) model.Reason {
 	if !us.Options().HasQuotas() {
 		return model.Reason{}
 	}
 	if q := us.Options().QuotaOf(t.User); q.Any() {
-		if r := us.over(t, q, us.has(t.User)); r.Code != "" {
+		if r := us.over(t, q, us.SumOf(t.User)); r.Code != "" {
 			return r
 		}
 	}
 	if q := us.Options().AccountQuota(t.Account); t.Account != "" && q.Any() {
-		r := us.over(t, q, us.hasAccount(t.Account))
+		r := us.over(t, q, us.SumOfAccount(t.Account))
 		if r.Code != "" {
 			r.Name = "@" + q.Name
 		}
@@ -28,7 +28,7 @@ func (us *users) overQuota(t *model.Task) model.Reason {
 }
 
 // over compares the tasks of u plus another task with a quota.
-func (us *users) over(t *model.Task, q model.Quota, u user) model.Reason {
+func (us *Users) over(t *model.Task, q model.Quota, u User) model.Reason {
 	switch {
 	case q.Tasks > 0 && u.tasks >= q.Tasks:
 		return model.Reason{Code: model.ReasonQuotaTasks, Name: q.Name, Count: u.tasks, Limit: q.Tasks}
@@ -40,17 +40,17 @@ func (us *users) over(t *model.Task, q model.Quota, u user) model.Reason {
 	return model.Reason{}
 }
 
-// memoryLeft returns the memory that a user may still be granted on an account. bounded
+// MemoryLeft returns the memory that a user may still be granted on an account. bounded
 // is false if there is no limit.
-func (us *users) memoryLeft(name, account string) (left units.Bytes, bounded bool) {
+func (us *Users) MemoryLeft(name, account string) (left units.Bytes, bounded bool) {
 	if !us.Options().HasQuotas() {
 		return 0, false
 	}
 	if q := us.Options().QuotaOf(name); q.Memory > 0 {
-		left, bounded = q.Memory-us.has(name).memory, true
+		left, bounded = q.Memory-us.SumOf(name).memory, true
 	}
 	if q := us.Options().AccountQuota(account); account != "" && q.Memory > 0 {
-		of := q.Memory - us.hasAccount(account).memory
+		of := q.Memory - us.SumOfAccount(account).memory
 		if !bounded || of < left {
 			left, bounded = of, true
 		}
@@ -61,7 +61,7 @@ func (us *users) memoryLeft(name, account string) (left units.Bytes, bounded boo
 // total returns what a task counts for the memory quota: the sum of its grants. For
 // exclusive GPUs that is all of their memory, and of unequal GPUs the largest, since the
 // task may get those.
-func (us *users) total(gpus int, need units.Bytes, alone bool) units.Bytes {
+func (us *Users) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 	if alone {
 		for _, g := range us.GPUList() {
 			need = max(need, us.Bookable(g))
@@ -70,9 +70,9 @@ func (us *users) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 	return need.Clamp() * units.Bytes(min(gpus, 1<<10))
 }
 
-// checkQuota rejects a request that could not start even if its user and its account had
+// CheckQuota rejects a request that could not start even if its user and its account had
 // no other task.
-func (us *users) checkQuota(r model.Request, gpus int, need units.Bytes, alone bool) *model.ImpossibleError {
+func (us *Users) CheckQuota(r model.Request, gpus int, need units.Bytes, alone bool) *model.ImpossibleError {
 	if !us.Options().HasQuotas() {
 		return nil
 	}
