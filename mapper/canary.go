@@ -62,7 +62,7 @@ func (b *breakers) CanaryDue() bool {
 	return b.engineDown.Code == "" && b.canary.Next > 0 && b.canary.Next <= b.Now()
 }
 
-// askCanary asks for a canary, but not sooner than nextProbe after the last one.
+// askCanary asks for a canary, but not sooner than [ledger.Ledger.NextProbe] after the last one.
 func (b *breakers) askCanary() {
 	if b.canary.Next > 0 {
 		return

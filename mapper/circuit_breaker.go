@@ -64,7 +64,7 @@ func (b *breakers) recordFailure(i *model.Breaker, t *model.Task, f model.Fault)
 }
 
 // probeTargets records a launch on a paused engine or GPU as its probe. If the probe
-// takes long, for example to pull its image, the next one may start after lastTest.
+// takes long, for example to pull its image, the next one may start after [ledger.MaxProbeInterval].
 func (b *breakers) probeTargets(i *model.Breaker, id model.TaskID) {
 	if i.Paused() {
 		i.Testing = id

@@ -268,7 +268,7 @@ func (pre *preempter) stays(t *model.Task, g *model.GPU) float64 {
 //
 //   - a task of higher priority than the victims, at once;
 //   - a task with a terminal in which people work, of no lower priority, at once;
-//   - a task that has been suspended for wayBack, of no lower priority.
+//   - a task that has been suspended for [ledger.SuspendedTooLongAfter], of no lower priority.
 //
 // The victims' GPU is nominated for the preemptor. So no other task takes the room, and
 // two waiting tasks do not count on the same room. A nomination ends when its task is

@@ -34,7 +34,7 @@ func (l *Ledger) CloseHosts() {
 	l.hosts = slices.DeleteFunc(l.hosts, func(h *model.Host) bool { return !h.Known && len(h.Residents)+len(h.Helpers) == 0 })
 }
 
-// AllocateHost adds an attempt to the entry of its machine; moveOut removes it.
+// AllocateHost adds an attempt to the entry of its machine; ReleaseHost removes it.
 func (l *Ledger) AllocateHost(t *model.Task, share model.HostShare) {
 	if share == (model.HostShare{}) && t.GPUs > 0 {
 		return
@@ -81,8 +81,8 @@ func (l *Ledger) Hosts() []model.Host {
 
 // Tasks without a request share all of a machine's memory except one part in
 // defaultParts. That part is for tasks that want more, and for tasks without a GPU.
-// leastHost is the least that one task gets, except on machines with less than hostParts
-// times leastHost. bareHost is the most for a task without a GPU.
+// LeastHost is the least that one task gets, except on machines with less than hostParts
+// times LeastHost. bareHost is the most for a task without a GPU.
 const (
 	defaultParts = 4
 	LeastHost    = units.GiB

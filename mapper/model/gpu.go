@@ -121,7 +121,7 @@ type GPU struct {
 	// Residue is the memory that suspended tasks still hold here. OtherProcesses includes
 	// it.
 	Residue []SuspendedResidue `json:"behind,omitempty"`
-	// NominatedFor is the task for which others are suspended here, see preempt.go, or 0.
+	// NominatedFor is the task for which others are suspended here, or 0.
 	NominatedFor TaskID `json:"claim,omitempty"`
 	// Missing: the GPU was not in the latest inventory.
 	Missing bool `json:"missing,omitempty"`
@@ -136,9 +136,9 @@ type GPU struct {
 	// changes of the tasks here and of their expected loads.
 	version  int
 	turnover int
-	observer gpuObserver // or nil
+	observer GPUObserver // or nil
 
-	// Sums over the residents, stored because each step needs them for every GPU; settle
+	// Sums over the residents, stored because each step needs them for every GPU; Settle
 	// computes them.
 	committed units.Bytes
 	warmUntil units.Instant
@@ -168,7 +168,7 @@ func (g *GPU) ExclusivelyUsed() bool { return len(g.Residents) > 0 && g.Resident
 func (g *GPU) Warming(now units.Instant) bool { return g.warmUntil > now }
 
 // Available returns the memory that can still be allocated beside the headroom, as the
-// option Booking counts it; it may be negative. It uses the sum that settle stored.
+// option Booking counts it; it may be negative. It uses the sum that Settle stored.
 func (g *GPU) Available(opt *Options) units.Bytes {
 	if opt.Booking == BookSamples {
 		return g.Capacity - opt.Headroom - max(g.Used, g.OtherProcesses)
@@ -192,10 +192,10 @@ func (g *GPU) Turnover() int { return g.turnover }
 func (g *GPU) WarmUntil() units.Instant { return g.warmUntil }
 
 // Observer returns the observer of the GPU, or nil.
-func (g *GPU) Observer() gpuObserver { return g.observer }
+func (g *GPU) Observer() GPUObserver { return g.observer }
 
 // SetObserver replaces the observer of the GPU; nil removes it.
-func (g *GPU) SetObserver(o gpuObserver) { g.observer = o }
+func (g *GPU) SetObserver(o GPUObserver) { g.observer = o }
 
 // CheckSums returns an error if the stored sums differ from the residents.
 func (g *GPU) CheckSums() error {
@@ -256,11 +256,11 @@ func (g *GPU) Clone() *GPU {
 	return &c
 }
 
-// gpuObserver is called at each change of a GPU.
-type gpuObserver interface{ GPUChanged(g *GPU) }
+// GPUObserver is called at each change of a GPU.
+type GPUObserver interface{ GPUChanged(g *GPU) }
 
-// Changed records that a GPU has changed. Whoever changes an input of gpuState, openState
-// or short must call it; settle and forget do. TestProperties finds a missing call.
+// Changed records that a GPU has changed. Call it after a change of anything on which it
+// depends whether a task can be placed here; Settle and InvalidateForecast do. TestProperties finds a missing call.
 func (g *GPU) Changed() {
 	g.version++
 	if g.observer != nil {
@@ -297,7 +297,7 @@ type GPUFault struct {
 	Since units.Instant `json:"since"`
 	// Boot is the machine's boot at that time, as GPUInfo.Boot, or empty if not known.
 	Boot string `json:"boot,omitempty"`
-	// Told: the driver has asked for a reset, so it also reports when a reset has
+	// FromDriver: the driver has asked for a reset, so it also reports when a reset has
 	// happened.
 	FromDriver bool `json:"told,omitempty"`
 }
@@ -325,7 +325,7 @@ type Overran struct {
 const OverrunWindow = 10 * time.Second
 
 // OverranBeside returns the last neighbour that exceeded its grant during an attempt of a
-// task, within overranFor, or nil.
+// task, within OverrunWindow, or nil.
 func (g *GPU) OverranBeside(task TaskID, a *Attempt, now units.Instant) *Overran {
 	for i := len(g.Overran) - 1; i >= 0; i-- {
 		o := &g.Overran[i]

@@ -53,7 +53,7 @@ type Host struct {
 	// Helpers are the allocations for the helpers of suites, in order of suite.
 	Helpers []HelpersShare `json:"helpers,omitempty"`
 
-	// The sums over Residents and Helpers; settle computes them.
+	// The sums over Residents and Helpers; Settle computes them.
 	Booked      units.Bytes `json:"-"`
 	CPUsBooked  int64       `json:"-"`
 	taken       units.Bytes // allocated, or used where that is more

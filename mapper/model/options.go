@@ -73,7 +73,7 @@ type Options struct {
 	// have its place; 0 is no limit.
 	Slot time.Duration `json:"slot,omitempty"`
 	// MakeWay suspends running tasks for waiting ones of higher priority, and for waiting
-	// ones with a terminal; see preempt.go.
+	// ones with a terminal.
 	MakeWay bool `json:"make_way,omitempty"`
 	// SwapShorter suspends a long running task for a short waiting one; see swap.go.
 	// FillHeld lets tasks that can be suspended backfill GPUs that are reserved for a

@@ -424,7 +424,8 @@ func (t *Task) SuspendedMemory() units.Bytes {
 	return t.Suspension.Host
 }
 
-// SuspendedBy is suspendedTime at an instant, which is not before its last suspension.
+// SuspendedBy returns the time for which the last attempt has been suspended until an
+// instant, which is not before its last suspension.
 func (t *Task) SuspendedBy(at units.Instant) time.Duration {
 	suspended := t.Last().SuspendedTime
 	if t.Suspension != nil && t.Suspension.Since > 0 {
