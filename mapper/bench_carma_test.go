@@ -16,12 +16,12 @@ import (
 )
 
 // BenchmarkCarma applies the events of a full and busy cluster to policy carma while
-// nothing is declared of its tasks: 256 or 1,000 GPUs in machines of eight, 10,000
+// nothing is declared of its tasks: 16, 256 or 1,000 GPUs in machines of eight, 10,000
 // waiting tasks, and 4,000 kinds in the history, to which half of the tasks belong.
 // Memory and activity are sampled, and outputs report speeds. It reports the median and
 // the 99th percentile of the steps that follow the end of a task, and of all steps.
 func BenchmarkCarma(b *testing.B) {
-	for _, gpus := range []int{256, 1000} {
+	for _, gpus := range []int{16, 256, 1000} {
 		b.Run(fmt.Sprintf("gpus=%d", gpus), func(b *testing.B) {
 			l := newLab(DefaultsOf("carma"), 1, gpus, knownKinds)
 			l.fill(10_000)
