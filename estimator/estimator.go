@@ -10,8 +10,8 @@ package estimator
 import (
 	"carma/configs/models"
 	"carma/internal/units"
-	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // Query contains the known facts about a task.
@@ -44,7 +44,7 @@ type Query struct {
 	Runs []Run
 	// Measured lists the errors of estimates in earlier runs on this machine, the oldest
 	// first.
-	Measured []mapper.EstimateError
+	Measured []predict.EstimateError
 }
 
 // Few contains a few figures of a model that is in no catalogue. In the zero value, all

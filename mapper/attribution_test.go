@@ -8,6 +8,7 @@ import (
 
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // stranger places a task with unknown load and run time on GPU-0.
@@ -40,9 +41,9 @@ func (w *world) shows(all ...interference.Load) []float64 {
 }
 
 var (
-	faint = typicalLoads[lightTask]
-	mid   = typicalLoads[mediumTask]
-	heavy = typicalLoads[heavyTask]
+	faint = predict.TypicalLoads[predict.LightTask]
+	mid   = predict.TypicalLoads[predict.MediumTask]
+	heavy = predict.TypicalLoads[predict.HeavyTask]
 )
 
 // TestUnmix checks that the activity of a new task is found from the samples of the GPU,
@@ -101,7 +102,7 @@ func TestUnmix(t *testing.T) {
 			if e := w.task(a).Expected; len(e.Loads) != 1 || e.Source != model.SourceSeen || e.Loads[0] != got {
 				t.Errorf("expected of it is %+v", e)
 			}
-			if w.s.predictor.unseen(w.s.GPU("GPU-0")) != 0 {
+			if w.s.predictor.TaskOfUnknownLoad(w.s.GPU("GPU-0")) != 0 {
 				t.Error("it counts as unseen")
 			}
 		})
@@ -148,7 +149,7 @@ func TestUnmixDoubt(t *testing.T) {
 	w.shows(faint, faint)
 	w.wait(model.SettleTime)
 	w.look()
-	if d := w.task(a).Doubt; d < mixedDoubt || d <= one || one < seenDoubt || w.task(b).Doubt != d {
+	if d := w.task(a).Doubt; d < predict.MixedDoubt || d <= one || one < predict.SeenDoubt || w.task(b).Doubt != d {
 		t.Errorf("the doubt is %v for one, %v and %v for two", one, d, w.task(b).Doubt)
 	}
 	if x, y := w.loadOf(a), w.loadOf(b); x != y || math.Abs(x.SMACT-faint.SMACT) > 0.02 {
@@ -203,8 +204,8 @@ func TestNotSeenTooSoon(t *testing.T) {
 	a := w.stranger("a")
 	w.wait(model.SettleTime - 1)
 	w.paces(model.Throughput{Task: b, Rate: 40, Since: w.now.Add(-model.SettleTime / 2)})
-	if w.s.predictor.unseen(w.s.GPU("GPU-0")) != a || !w.s.predictor.pairs.IsZero() {
-		t.Errorf("seen: %+v, learned: %+v", w.loadOf(a), w.s.predictor.pairs.all)
+	if w.s.predictor.TaskOfUnknownLoad(w.s.GPU("GPU-0")) != a || !w.s.predictor.Save().Pairs.IsZero() {
+		t.Errorf("seen: %+v, learned: %+v", w.loadOf(a), w.s.predictor.Save().Pairs.All)
 	}
 }
 
@@ -264,7 +265,7 @@ func TestUnmixByTimes(t *testing.T) {
 	}
 	small := interference.Load{SMACT: 0.03, DRAMA: 0.01}
 	with, without := found(true, false, true, small), found(false, false, true, small)
-	if most := 1 - small.Gap(1); with > most+scoreError || without < most+5*scoreError {
+	if most := 1 - small.Gap(1); with > most+predict.ScoreError || without < most+5*predict.ScoreError {
 		t.Errorf("on a coarse GPU it is taken for %.3f, for %.3f without times; its kernels run for %.3f of the time", with, without, most)
 	}
 }

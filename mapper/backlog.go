@@ -7,6 +7,7 @@ import (
 
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // backlog holds the tasks of the main queue for startCritical: by priority and expected
@@ -37,21 +38,12 @@ const (
 )
 
 func (q *schedulingQueue) weight(t *model.Task) weight {
-	run, _ := q.predictor.runTime(t)
+	run, _ := q.predictor.RunTime(t)
 	w := weight{laneOf(t) - 3, run, -1}
-	if work := q.predictor.smWork(t, 0); work >= 0 && work < mostWork {
+	if work := q.predictor.SMWork(t, 0); work >= 0 && work < mostWork {
 		w.work = int64(work * workParts)
 	}
 	return w
-}
-
-// smWork adds the SM work of a waiting task, in seconds of a whole GPU.
-func (pr *predictor) smWork(t *model.Task, work float64) float64 {
-	run, _ := pr.runTime(t)
-	for i := range t.GPUs {
-		work += run.Seconds() * t.LoadOn(i).SMACT
-	}
-	return work
 }
 
 func (b *backlog) find(t *model.Task) (int, bool) {
@@ -148,14 +140,14 @@ func (pl *placer) drain(b *backlog, limit float64) (least, most float64) {
 	n := float64(len(pl.GPUList()))
 	count := len(b.byRun[0]) + len(b.byRun[1]) + len(b.byRun[2])
 	low, high := float64(b.work)/workParts, float64(b.work+int64(count))/workParts
-	if low*(1-rounding) > limit*n {
+	if low*(1-predict.Rounding) > limit*n {
 		return low / n, low / n
 	}
 	running := 0.0
 	for _, g := range pl.GPUList() {
 		running += pl.memo(g).work
 	}
-	return (low + running) * (1 - rounding) / n, (high + running) * (1 + rounding) / n
+	return (low + running) * (1 - predict.Rounding) / n, (high + running) * (1 + predict.Rounding) / n
 }
 
 // drainExactly computes drain exactly, adding in the order of the queue. It stops
@@ -165,7 +157,7 @@ func (pl *placer) drainExactly(limit float64) float64 {
 	for i := range pl.queue.waiting.main() {
 		for _, line := range pl.queue.waiting.main()[i].lines {
 			for _, t := range line.waiting() {
-				work = pl.predictor.smWork(t, work)
+				work = pl.predictor.SMWork(t, work)
 			}
 		}
 	}
@@ -174,7 +166,7 @@ func (pl *placer) drainExactly(limit float64) float64 {
 			break
 		}
 		for _, p := range pl.memo(g).parts {
-			work += p.left * p.sm
+			work += p.Left * p.SM
 		}
 	}
 	return work / float64(len(pl.GPUList()))

@@ -30,7 +30,7 @@ func TestDrain(t *testing.T) {
 			exactly := l.s.placer.drainExactly(limit)
 			var want []*model.Task
 			for _, w := range b.byRun[lane] {
-				if run, _ := l.s.predictor.runTime(w); run.Seconds() >= exactly {
+				if run, _ := l.s.predictor.RunTime(w); run.Seconds() >= exactly {
 					want = append(want, w)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,11 +91,11 @@ func newLab(opt model.Options, seed uint64, gpus, kinds int) *lab {
 		all = append(all, model.GPUInfo{ID: model.GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%03d", i/8), Index: i % 8, Capacity: 80 * units.GiB})
 	}
 	l.s.Step(model.GPUsFound{At: l.now, GPUs: all})
+	var known []*predict.KindHistory
 	for i := range kinds {
-		l.s.learner.kindHistoryWith(&model.Task{Request: model.Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
-		l.s.predictor.history.of(kindName(i)).setForBench(peakOf(i), time.Duration(5+i%200)*time.Minute)
+		known = append(known, &predict.KindHistory{Kind: kindName(i), Family: fmt.Sprint(i % 50), Peak: peakOf(i), Alone: time.Duration(5+i%200) * time.Minute})
 	}
-	l.s.placer.dropCache()
+	l.s.learnKinds(known...)
 	return l
 }
 
@@ -107,17 +108,13 @@ func (l *lab) fill(queued int) {
 	}
 }
 
-func (e *kindHistory) setForBench(peak units.Bytes, run time.Duration) {
-	e.Runs, e.Alone, e.RunTime, e.Peak, e.Last = 1, run, run, peak, 1
-}
-
 func kindName(i int) string { return fmt.Sprintf("kind%05d", i) }
 
 // peakOf and loadOfKind return the memory and the load of tasks of a kind.
 func peakOf(i int) units.Bytes { return units.Bytes(3+i%19) * units.GiB }
 
 func loadOfKind(i int) interference.Load {
-	return typicalLoads[[]class{lightTask, mediumTask, mediumTask, heavyTask, lightTask}[i%5]]
+	return predict.TypicalLoads[[]predict.Class{predict.LightTask, predict.MediumTask, predict.MediumTask, predict.HeavyTask, predict.LightTask}[i%5]]
 }
 
 func (l *lab) note(decisions []model.Decision) {

@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // BenchmarkLaunches measures how many tasks policy carma launches in a second of
@@ -97,7 +98,7 @@ func (f *full) submit() {
 	if i%10 == 0 && f.of > 1 {
 		r.GPUs = 2
 	}
-	loads := []interference.Load{typicalLoads[[]class{lightTask, mediumTask, mediumTask, heavyTask}[i%4]]}
+	loads := []interference.Load{predict.TypicalLoads[[]predict.Class{predict.LightTask, predict.MediumTask, predict.MediumTask, predict.HeavyTask}[i%4]]}
 	f.step(model.TaskSubmitted{At: f.now, Request: r})
 	f.step(model.Estimated{At: f.now, Task: r.ID, Estimate: model.Estimate{Memory: units.Bytes(6+i%30) * units.GiB}, Expected: model.Expected{RunTime: time.Duration(4+i%9) * time.Hour, Loads: loads}})
 }

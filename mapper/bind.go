@@ -70,7 +70,7 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 	s.placer.retry(t)
 	s.users.Dequeued(t)
 	s.users.Occupy(t)
-	s.placer.pace(gpus)
+	s.predictor.TasksChanged(gpus)
 	s.placer.markLaunched(gpus)
 	if s.Ledger.Options().Interval > 0 {
 		s.notBefore = s.Now().Add(s.Ledger.Options().Interval)

@@ -5,6 +5,7 @@ import (
 
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // cache holds results derived from the state, so that a scheduling cycle need not compute
@@ -43,7 +44,7 @@ func cacheOf(g *model.GPU) *gpuCache {
 func (pl *placer) dropCache() {
 	pl.DropDerived()
 	pl.queue.sums = backlog{}
-	pl.predictor.derived = predictCache{learned: pl.predictor.derived.learned + 1, timed: pl.predictor.derived.timed + 1}
+	pl.predictor.DropDerived()
 	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock, table: scoreTable{version: pl.cache.table.version}}
 	for _, g := range pl.GPUList() {
 		g.SetObserver(nil)
@@ -60,13 +61,13 @@ type rejectedAt struct {
 	at      int             // the clock when it fitted nowhere, or 0 if never
 	head    headReservation // the head reservation at that time
 	open    []*model.GPU    // for a task on several GPUs: the GPUs that would have taken a part of it then
-	learned int             // cache.learned when asks was computed
+	learned int             // the predictor's version when asks was computed
 	asks    []int
 }
 
 // candidatesOf returns the candidate numbers of a task, one for each of its GPUs.
 func (pl *placer) candidatesOf(t *model.Task) []int {
-	if tried := pl.tried(t); tried.learned == pl.predictor.derived.learned && tried.asks != nil {
+	if tried := pl.tried(t); tried.learned == pl.predictor.Version() && tried.asks != nil {
 		return tried.asks
 	}
 	if len(pl.cache.candidates.all) >= maxCandidates {
@@ -76,24 +77,24 @@ func (pl *placer) candidatesOf(t *model.Task) []int {
 	if t.Phase == model.Suspended {
 		done = t.Done // its attempt continues
 	}
-	left, basis := pl.predictor.left(t, done)
-	if basis == guessed {
-		left = inSteps(left)
+	left, basis := pl.predictor.WorkLeft(t, done)
+	if basis == predict.Guessed {
+		left = predict.RoundRunTime(left)
 	}
 	tried := pl.tried(t)
 	if len(tried.asks) != t.GPUs {
 		tried.asks, tried.at = make([]int, t.GPUs), 0
 	}
-	key := candidateKey{doubt: pl.predictor.doubtOf(t, t.Doubt), prior: pl.predictor.priorOf(t), kind: pl.predictor.pairs.number(t.Kind), left: left, basis: basis, domain: pl.predictor.mpsDomainOf(t)}
+	key := candidateKey{doubt: pl.predictor.Doubt(t, t.Doubt), prior: pl.predictor.Prior(t), kind: pl.predictor.KindNumber(t.Kind), left: left, basis: basis, domain: pl.predictor.MPSDomainOf(t)}
 	for i, before := range tried.asks {
 		key.load = t.LoadOn(i)
 		if pl.cache.candidates.is(before, &key) {
 			continue // usually the change concerned other tasks
 		}
-		if id := pl.cache.candidates.id(key, func(l interference.Load) loadDemand { return pl.predictor.loadDemand(l, t) }); id != before {
+		if id := pl.cache.candidates.id(key, func(l interference.Load) predict.Demand { return pl.predictor.Demand(l, t) }); id != before {
 			tried.asks[i], tried.at = id, 0
 		}
 	}
-	tried.learned = pl.predictor.derived.learned
+	tried.learned = pl.predictor.Version()
 	return tried.asks
 }

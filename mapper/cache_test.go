@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"carma/mapper/model"
+
+	"pgregory.net/rapid"
 )
 
 // TestNotesChangeNothing checks that a state with a cache and a state whose cache is

@@ -1,14 +1,15 @@
 package mapper
 
 import (
-	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // like is a task of a user, image and program.
@@ -16,109 +17,16 @@ func like(user, image, program string) func(*model.Request) {
 	return func(r *model.Request) { r.User, r.Image, r.Program = user, image, program }
 }
 
-// meets counts tasks that turned out to have a load.
-func meets(s *State, n int, l interference.Load, of func(*model.Request)) {
-	for range n {
-		t := &model.Task{Request: model.Request{GPUs: 1}}
-		of(&t.Request)
-		s.predictor.countClass(t, l)
+// countClass adds a group whose tasks turned out to have a load of a class.
+func (s *State) countClass(group string, n int, l interference.Load) {
+	snap := s.predictor.Save()
+	counts := predict.ClassPrior{}
+	counts[slices.IndexFunc(predict.TypicalLoads[:], func(of interference.Load) bool { return of.SMACT >= l.SMACT-0.1 })] = float64(n)
+	snap.Population.Groups = append(slices.Clone(snap.Population.Groups), predict.ClassGroup{Name: group, Counts: counts})
+	if err := s.predictor.Restore(snap); err != nil {
+		panic(err)
 	}
-}
-
-// TestMixNarrows checks that the likely classes of a task follow the tasks with which it
-// has most in common: all tasks, or the tasks of its user, its image, its program.
-func TestMixNarrows(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		seen  func(s *State)
-		of    func(*model.Request)
-		class class
-		least float64 // how likely it is of the class
-		most  float64
-	}{
-		{"nothing was seen", func(*State) {}, like("ada", "i", "p"), mediumTask, 0.45, 0.45},
-		{"others' tasks", func(s *State) { meets(s, 20, faint, like("bob", "j", "q")) }, like("ada", "i", "p"), lightTask, 0.65, 0.70},
-		{"the user's tasks", func(s *State) { meets(s, 12, heavy, like("ada", "j", "q")); meets(s, 50, faint, like("bob", "k", "r")) }, like("ada", "i", "p"), heavyTask, 0.75, 0.85},
-		{"another user's tasks of the image", func(s *State) { meets(s, 12, heavy, like("bob", "i", "q")); meets(s, 50, faint, like("eve", "k", "r")) }, like("ada", "i", "p"), heavyTask, 0.70, 0.85},
-		{"the program, of a user who does all", func(s *State) {
-			meets(s, 20, heavy, like("ada", "i", "q"))
-			meets(s, 20, faint, like("ada", "i", "r"))
-			meets(s, 8, mid, like("ada", "i", "p"))
-		}, like("ada", "i", "p"), mediumTask, 0.70, 0.85},
-		{"nobody is named", func(s *State) { meets(s, 12, heavy, like("", "", "")) }, like("", "", ""), heavyTask, 0.45, 0.50},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s := New(predicting())
-			row.seen(s)
-			task := &model.Task{Request: model.Request{GPUs: 1}}
-			row.of(&task.Request)
-			m := s.predictor.priorOf(task)
-			if got := m[row.class]; got < row.least-1e-9 || got > row.most+1e-9 {
-				t.Errorf("it is of class %d with %.2f, want %.2f to %.2f: %v", row.class, got, row.least, row.most, m)
-			}
-			sum := 0.0
-			for _, p := range m {
-				if sum += p; math.Abs(p/mixStep-math.Round(p/mixStep)) > 1e-9 {
-					t.Errorf("%v is not in steps", m)
-				}
-			}
-			if sum < 0.9 || sum > 1.1 {
-				t.Errorf("%v sums to %v", m, sum)
-			}
-			task.Expected.Loads = loads{mid}
-			if s.predictor.priorOf(task).unknown() {
-				t.Error("a known load is in doubt")
-			}
-		})
-	}
-}
-
-// TestMixOfSeveralGPUs: tasks on several GPUs are another matter.
-func TestMixOfSeveralGPUs(t *testing.T) {
-	s := New(predicting())
-	meets(s, 50, faint, like("ada", "", ""))
-	several := &model.Task{Request: model.Request{GPUs: 2, User: "ada"}}
-	if got := s.predictor.priorOf(several); got != firstMixFew {
-		t.Errorf("it may be %v", got)
-	}
-	s.predictor.countClass(several, heavy)
-	one := &model.Task{Request: model.Request{GPUs: 1, User: "bob"}}
-	before := s.predictor.priorOf(one)
-	meets(s, 50, heavy, func(r *model.Request) { r.User, r.GPUs = "ada", 2 })
-	if got := s.predictor.priorOf(one); got != before {
-		t.Errorf("tasks on two GPUs made one on one %v, before %v", got, before)
-	}
-}
-
-// TestClasses: a class ends in the middle between two typical loads.
-func TestClasses(t *testing.T) {
-	for _, row := range []struct {
-		smact float64
-		want  class
-	}{{0, lightTask}, {0.38, lightTask}, {0.39, mediumTask}, {0.70, mediumTask}, {0.72, heavyTask}, {1, heavyTask}} {
-		if got := classOf(interference.Load{SMACT: row.smact}); got != row.want {
-			t.Errorf("%v is of class %d", row.smact, got)
-		}
-	}
-}
-
-// TestCrowdsAreBounded checks that the oldest groups are dropped.
-func TestCrowdsAreBounded(t *testing.T) {
-	s := New(predicting())
-	for i := range maxGroups + 10 {
-		meets(s, 1, heavy, like(fmt.Sprint("user", i), "", ""))
-	}
-	if n := len(s.predictor.classCounts.Groups); n > maxGroups {
-		t.Errorf("%d groups", n)
-	}
-	if got := s.predictor.priorOf(&model.Task{Request: model.Request{GPUs: 1, User: fmt.Sprint("user", maxGroups+9)}}); got[heavyTask] < 0.3 {
-		t.Errorf("the last user's next task may be %v", got)
-	}
-	for i, c := range s.predictor.classCounts.Groups {
-		if s.predictor.classCounts.index[groupKeyOf(c.Name)] != i {
-			t.Fatalf("group %s is at %d, found at %d", c.Name, i, s.predictor.classCounts.index[groupKeyOf(c.Name)])
-		}
-	}
+	s.placer.dropCache()
 }
 
 // TestDoubtDecides checks that an unknown task may join a task of medium activity if
@@ -133,7 +41,7 @@ func TestDoubtDecides(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, predicting(), 1)
 			w.put(0, resnet, "")
-			meets(w.s, row.seen, row.user, like("ada", "", ""))
+			w.s.countClass("1uada", row.seen, row.user)
 			id := w.expecting(model.Expected{}, like("ada", "", ""))
 			if got := w.on(id) != nil; got != row.fits {
 				t.Errorf("it is placed: %v", got)
@@ -158,9 +66,9 @@ func TestSeenTasksAreCounted(t *testing.T) {
 	w.does(heavy, "") // its load is known, so it is not counted
 	w.wait(model.SettleTime)
 	w.look()
-	i, ok := w.s.predictor.classCounts.index[groupKey{"1", "u", "ada"}]
-	if !ok || w.s.predictor.classCounts.Groups[i].Counts != (classPrior{0, 0, 2}) {
-		t.Errorf("counted are %+v", w.s.predictor.classCounts.Groups)
+	groups := w.s.predictor.Save().Population.Groups
+	if !slices.ContainsFunc(groups, func(g predict.ClassGroup) bool { return g.Name == "1uada" && g.Counts == predict.ClassPrior{0, 0, 2} }) {
+		t.Errorf("counted are %+v", groups)
 	}
 }
 

@@ -2,15 +2,13 @@ package mapper
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"testing"
 	"time"
 
 	"carma/mapper/interference"
 	"carma/mapper/model"
-
-	"pgregory.net/rapid"
+	"carma/mapper/predict"
 )
 
 // tells reports the speed of a task, as a mean over the last minute.
@@ -30,13 +28,13 @@ func (w *world) paces(p model.Throughput) {
 }
 
 // pairOf returns the correction of one kind beside another, or false if there is none.
-func (w *world) pairOf(of, beside string) (correction, bool) {
-	for _, c := range w.s.predictor.pairs.all {
+func (w *world) pairOf(of, beside string) (predict.Correction, bool) {
+	for _, c := range w.s.predictor.Save().Pairs.All {
 		if c.Of == of && c.Beside == beside {
 			return c, true
 		}
 	}
-	return correction{}, false
+	return predict.Correction{}, false
 }
 
 // couple puts a task of kind a alone on GPU 0, measures it, and one of kind b
@@ -49,7 +47,7 @@ func couple(w *world, a, b interference.Load) (first model.TaskID, predicted flo
 	w.put(0, b, "b")
 	w.wait(2 * time.Minute)
 	g := w.s.GPU("GPU-0")
-	speeds := w.s.predictor.sharingMode(g).speeds(nil, []loadDemand{w.s.predictor.loadDemand(a, &model.Task{Request: model.Request{Kind: "a"}}), w.s.predictor.loadDemand(b, &model.Task{Request: model.Request{Kind: "b"}})})
+	speeds := w.s.predictor.SharingMode(g).Speeds(nil, []predict.Demand{w.s.predictor.Demand(a, &model.Task{Request: model.Request{Kind: "a"}}), w.s.predictor.Demand(b, &model.Task{Request: model.Request{Kind: "b"}})})
 	w.seen(interference.Load{SMACT: a.SMACT*speeds[0] + b.SMACT*speeds[1], DRAMA: 0.2, SMOCC: 0.2}, 0)
 	return first, w.task(first).Speed
 }
@@ -71,7 +69,7 @@ func TestCorrectionShrinks(t *testing.T) {
 			w := newWorld(t, uncapped(), 1)
 			a, predicted := couple(w, resnet, resnet)
 			const off = 0.85
-			last := w.s.predictor.pairs.variance()
+			last := predict.FirstError * predict.FirstError
 			for range row.times {
 				w.wait(time.Minute)
 				w.paces(model.Throughput{Task: a, Rate: 100 * predicted * off, Error: row.error})
@@ -85,7 +83,7 @@ func TestCorrectionShrinks(t *testing.T) {
 			if share := c.Mean / math.Log(off); share < row.from || share > row.to {
 				t.Errorf("corrected by %.2f of what was measured, want %.2f to %.2f", share, row.from, row.to)
 			}
-			if want := predicted * math.Exp(c.Mean); math.Abs(w.task(a).Speed/want-1) > correctionStep/1.9 {
+			if want := predicted * math.Exp(c.Mean); math.Abs(w.task(a).Speed/want-1) > predict.CorrectionStep/1.9 {
 				t.Errorf("predicted at %.3f now, the correction says %.3f", w.task(a).Speed, want)
 			}
 			if _, ok := w.pairOf("b", "a"); ok {
@@ -110,7 +108,7 @@ func TestCorrectionIsOfKinds(t *testing.T) {
 	if c.Mean > -0.1 {
 		t.Fatalf("nothing was learned: %+v", c)
 	}
-	want := predicted * math.Exp(applied(c.Mean))
+	want := predicted * math.Exp(math.Round(c.Mean/predict.CorrectionStep)*predict.CorrectionStep)
 	if got := w.s.GPU("GPU-1").Residents[0].Speed; math.Abs(got/want-1) > 0.001 {
 		t.Errorf("on the other GPU it is predicted at %.3f, want %.3f", got, want)
 	}
@@ -122,8 +120,8 @@ func TestCorrectionIsOfKinds(t *testing.T) {
 	w.put(0, resnet, "b")
 	w.wait(2 * time.Minute)
 	w.tells(first, 30)
-	if !w.s.predictor.pairs.IsZero() {
-		t.Errorf("learned %+v of a task without a kind", w.s.predictor.pairs.all)
+	if !w.s.predictor.Save().Pairs.IsZero() {
+		t.Errorf("learned %+v of a task without a kind", w.s.predictor.Save().Pairs.All)
 	}
 }
 
@@ -156,7 +154,7 @@ func TestCorrectionIsNoNote(t *testing.T) {
 // TestCorrectionsAreBounded checks that senseless rates cannot make a prediction useless,
 // or a snapshot unreadable.
 func TestCorrectionsAreBounded(t *testing.T) {
-	for _, rate := range []float64{math.SmallestNonzeroFloat64, 2 * leastRate, mostRate, math.MaxFloat64} {
+	for _, rate := range []float64{math.SmallestNonzeroFloat64, 2 * predict.LeastRate, predict.MostRate, math.MaxFloat64} {
 		w := newWorld(t, uncapped(), 1)
 		a, _ := couple(w, resnet, resnet)
 		for range 20 {
@@ -164,16 +162,16 @@ func TestCorrectionsAreBounded(t *testing.T) {
 			w.tells(a, rate)
 		}
 		c, _ := w.pairOf("a", "b")
-		if !(math.Abs(c.Mean) <= mostCorrection && c.Var >= 0 && c.Var <= 1) {
+		if !(math.Abs(c.Mean) <= predict.MostCorrection && c.Var >= 0 && c.Var <= 1) {
 			t.Errorf("rate %g: the correction is %+v", rate, c)
 		}
-		if v := w.s.predictor.pairs.variance(); !(v >= leastVariance && v <= 1) {
-			t.Errorf("rate %g: the variance of predictions is %v", rate, v)
+		if most := w.s.predictor.PredictedCap(); !(most >= 1 && most <= w.s.Options().SlowdownCap) {
+			t.Errorf("rate %g: the largest slowdown allowed is %v", rate, most)
 		}
-		if p := w.s.predictor.pairs; p.Off > p.Misses*mostCorrection*mostCorrection {
+		if p := w.s.predictor.Save().Pairs; p.Off > p.Misses*predict.MostCorrection*predict.MostCorrection {
 			t.Errorf("rate %g: predictions were off by %v in %v", rate, p.Off, p.Misses)
 		}
-		if speed := w.task(a).Speed; !(speed >= slowestSpeed && speed <= 1) {
+		if speed := w.task(a).Speed; !(speed >= predict.SlowestSpeed && speed <= 1) {
 			t.Errorf("rate %g: it is predicted at %v", rate, speed)
 		}
 		w.exit(a, model.ExitOK)
@@ -191,60 +189,24 @@ func TestCorrectionsAreBounded(t *testing.T) {
 // case, and that correct predictions raise the cap while wrong ones lower it.
 func TestPredictedCap(t *testing.T) {
 	s := New(predicting())
-	fresh := s.predictor.predictedCap()
-	if want := 1 + (slowdownCap-1)*math.Exp(-likelyWorst*firstError); math.Abs(fresh-want) > provenStep {
+	fresh := s.predictor.PredictedCap()
+	if want := 1 + (predict.DefaultSlowdownCap-1)*math.Exp(-predict.LikelyWorst*predict.FirstError); math.Abs(fresh-want) > predict.ProvenStep {
 		t.Errorf("with nothing measured predictions may be up to %.3f, want %.3f", fresh, want)
 	}
-	s.predictor.pairs.Misses = 200
-	proven := s.predictor.predictedCap()
-	if !(proven > fresh && proven < slowdownCap) {
+	measured := func(off float64) {
+		snap := s.predictor.Save()
+		snap.Pairs.Misses, snap.Pairs.Off = 200, off
+		if err := s.predictor.Restore(snap); err != nil {
+			t.Fatal(err)
+		}
+	}
+	measured(0)
+	proven := s.predictor.PredictedCap()
+	if !(proven > fresh && proven < predict.DefaultSlowdownCap) {
 		t.Errorf("after 200 predictions that came true %.3f, before %.3f", proven, fresh)
 	}
-	s.predictor.pairs.Off = 200 * 0.3 * 0.3
-	if wrong := s.predictor.predictedCap(); !(wrong > 1 && wrong < fresh) {
+	measured(200 * 0.3 * 0.3)
+	if wrong := s.predictor.PredictedCap(); !(wrong > 1 && wrong < fresh) {
 		t.Errorf("after 200 predictions that were 30 %% off %.3f, before %.3f", wrong, fresh)
 	}
-}
-
-// TestPairsAreBounded checks that the oldest corrections are dropped, and the total error
-// of predictions is kept.
-func TestPairsAreBounded(t *testing.T) {
-	p := pairs{Misses: 7, Off: 0.5}
-	for i := range maxPairs + 1 {
-		p.set(p.of(kindName(i), kindName(i+1)), 0.1, 0.01)
-	}
-	if len(p.all) > maxPairs || p.Misses != 7 || p.Off != 0.5 {
-		t.Errorf("%d pairs, %v misses of %v", len(p.all), p.Misses, p.Off)
-	}
-	if _, ok := p.numbers[kindName(0)]; ok {
-		t.Error("the oldest is still there")
-	}
-	n := p.all[len(p.all)-1]
-	if n.Of != kindName(maxPairs) || n.Mean != 0.1 {
-		t.Errorf("the newest is %+v", n)
-	}
-	if f := p.factor(p.number(n.Of), p.number(n.Beside)); math.Abs(f-math.Exp(0.1)) > 1e-9 {
-		t.Errorf("its factor is %v", f)
-	}
-}
-
-// TestFactors checks that the factors used by predictions are the factors of the
-// corrections, for kinds in the table and beyond it, also after the oldest were dropped.
-func TestFactors(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var p pairs
-		kinds := rapid.SampledFrom([]int{3, 2 * nearKinds}).Draw(t, "kinds")
-		kind := func() string { return fmt.Sprint("k", rapid.IntRange(0, kinds-1).Draw(t, "kind")) }
-		for range rapid.IntRange(0, 3).Draw(t, "others") * maxPairs / 4 {
-			p.of(fmt.Sprint("k", len(p.all)%kinds), fmt.Sprint("o", len(p.all)))
-		}
-		for range rapid.IntRange(1, 30).Draw(t, "measurements") {
-			p.set(p.of(kind(), kind()), rapid.Float64Range(-2, 2).Draw(t, "mean"), 0.01)
-		}
-		for _, c := range p.all {
-			if got, want := p.factor(p.number(c.Of), p.number(c.Beside)), math.Exp(applied(c.Mean)); got != want {
-				t.Fatalf("%+v has the factor %v, want %v", c, got, want)
-			}
-		}
-	})
 }

@@ -30,8 +30,8 @@ func (s *State) startCritical(p *cycle) {
 	}
 	s.step.critical = critical
 	slices.SortFunc(critical, func(a, b *model.Task) int {
-		x, _ := s.predictor.runTime(a)
-		y, _ := s.predictor.runTime(b)
+		x, _ := s.predictor.RunTime(a)
+		y, _ := s.predictor.RunTime(b)
 		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range critical {

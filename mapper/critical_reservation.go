@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // reserveCritical reserves GPUs for a critical task that fits nowhere. It takes the GPUs
@@ -109,10 +110,10 @@ func (pl *placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Ins
 	free, gone := pl.FreeMemory(g), 0.0
 	there := append(pl.there[:0], m.parts...)
 	pl.there = there
-	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
+	slices.SortStableFunc(there, func(a, b predict.TaskForecast) int { return cmp.Compare(a.Finish, b.Finish) })
 	if fills {
-		there = slices.DeleteFunc(there, func(p residentForecast) bool {
-			r := g.Resident(p.task)
+		there = slices.DeleteFunc(there, func(p predict.TaskForecast) bool {
+			r := g.Resident(p.Task)
 			if r == nil || !pl.queue.vacatesHeld(t, r) {
 				return false
 			}
@@ -127,24 +128,24 @@ func (pl *placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Ins
 				break
 			}
 		}
-		if gone = there[0].finish; m.after(gone) >= before {
+		if gone = there[0].Finish; m.after(gone) >= before {
 			return gpuReadyTime{at: m.after(gone), later: true}
 		}
-		if r := g.Resident(there[0].task); r != nil {
+		if r := g.Resident(there[0].Task); r != nil {
 			free += r.Taken()
 		}
 		there = there[1:]
 		for i := range there { // closer to their end by then
-			there[i].left = max(1, there[i].left*(1-gone/max(gone, there[i].finish)))
+			there[i].Left = max(1, there[i].Left*(1-gone/max(gone, there[i].Finish)))
 		}
 	}
 	return gpuReadyTime{at: m.after(gone)}
 }
 
 // ours reports whether any of some parts is a task.
-func ours(parts []residentForecast) bool {
+func ours(parts []predict.TaskForecast) bool {
 	for i := range parts {
-		if parts[i].task != 0 {
+		if parts[i].Task != 0 {
 			return true
 		}
 	}
@@ -166,7 +167,7 @@ func (m *memo) firstEnd() units.Instant {
 	}
 	first := math.Inf(1)
 	for i := range m.parts {
-		first = min(first, m.parts[i].finish)
+		first = min(first, m.parts[i].Finish)
 	}
 	if !ours(m.parts) {
 		first = 0

@@ -68,7 +68,7 @@ func (pl *placer) refreshDirty() []*model.GPU {
 	l.marked, l.spare = l.spare[:0], changed
 	for _, g := range changed {
 		cacheOf(g).dirty.marked = false
-		if due := pl.predictor.recheckAt(g); due != cacheOf(g).dirty.due {
+		if due := pl.recheckAt(g); due != cacheOf(g).dirty.due {
 			cacheOf(g).dirty.due = due
 			heap.Fix(&l.due, cacheOf(g).dirty.place)
 		}
@@ -86,20 +86,20 @@ func (pl *placer) refreshDirty() []*model.GPU {
 
 // recheckAt returns the instant at which the state of a GPU may change with time alone. A
 // GPU with a breaker is checked in each cycle.
-func (pr *predictor) recheckAt(g *model.GPU) units.Instant {
+func (pl *placer) recheckAt(g *model.GPU) units.Instant {
 	if g.Breaker != nil {
-		return pr.Now()
+		return pl.Now()
 	}
-	until := pr.forecastAt(g).Add(forecastValid)
-	if g.Warming(pr.Now()) {
+	until := pl.forecastAt(g).Add(forecastValid)
+	if g.Warming(pl.Now()) {
 		until = min(until, g.WarmUntil())
 	}
-	if !pr.settled(g) {
+	if !pl.predictor.SamplesShowTasks(g) {
 		until = min(until, g.SamplesValidFrom())
 	}
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Doubt > 0 {
-			if tells := pr.TaskByID(r.Task).Current().Started.Add(tellWithin); tells > pr.Now() {
+			if tells := pl.TaskByID(r.Task).Current().Started.Add(tellWithin); tells > pl.Now() {
 				until = min(until, tells)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // plainly is an estimate of a model at a point of 10 GiB.
@@ -33,7 +34,7 @@ func TestMeasured(t *testing.T) {
 	}
 	ok := model.Exited{Class: model.ExitOK, Peak: 13 * units.GiB}
 	run("a", plainly("a"), time.Minute, ok)
-	want := []EstimateError{{RawEstimate: plainly("a").Plain, Peak: 13 * units.GiB, Last: w.now}}
+	want := []predict.EstimateError{{RawEstimate: plainly("a").Plain, Peak: 13 * units.GiB, Last: w.now}}
 	if got := w.s.Measured(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // A placement that turns out to slow a task down beyond the cap is undone: the task that
@@ -30,18 +31,18 @@ func (pre *preempter) evictSlowing(g *model.GPU) {
 		return
 	}
 	there := late(pre.placer.memo(g).parts)
-	without := make([]residentForecast, 0, len(there))
+	without := make([]predict.TaskForecast, 0, len(there))
 	for _, p := range there {
-		if p.task != last.ID {
+		if p.Task != last.ID {
 			without = append(without, p)
 		}
 	}
-	pre.predictor.sharingMode(g).forecast(there, nil)
-	pre.predictor.sharingMode(g).forecast(without, nil)
+	pre.predictor.SharingMode(g).Forecast(there, nil)
+	pre.predictor.SharingMode(g).Forecast(without, nil)
 	for _, after := range without {
 		for _, now := range there {
-			if now.task == after.task && now.task != 0 && now.worst() > pre.predictor.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
-				why := model.Reason{Code: model.ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())}
+			if now.Task == after.Task && now.Task != 0 && now.SlowdownForCap() > pre.predictor.SlowdownCap()+undoMargin && after.SlowdownForCap() < now.SlowdownForCap()-undoGain {
+				why := model.Reason{Code: model.ReasonSlowing, Task: now.Task, GPU: g.Index, Percent: int(100 * now.SlowdownForCap())}
 				pre.evict(last, why)
 				return
 			}
@@ -62,14 +63,14 @@ func (pre *preempter) evict(t *model.Task, why model.Reason) {
 	}
 }
 
-// late returns the same tasks with their remaining work multiplied by latenessTypical
+// late returns the same tasks with their remaining work multiplied by the typical lateness
 // where the run time is not known. Expected times would hide how long a task stays slow
 // beside an unknown one.
-func late(parts []residentForecast) []residentForecast {
+func late(parts []predict.TaskForecast) []predict.TaskForecast {
 	later := slices.Clone(parts)
 	for i := range later {
-		if later[i].basis != known {
-			later[i].left *= latenessTypical
+		if later[i].Basis != predict.Known {
+			later[i].Left *= predict.Typical.Lateness()
 		}
 	}
 	return later

@@ -80,7 +80,7 @@ func (pl *placer) rejection(t *model.Task, g *model.GPU, rule model.Rule) model.
 	case model.RuleSlowdown:
 		no := pl.refusal(t, g)
 		r.Slowdown, r.Cap, r.Task = no.slowdown, no.most, no.task
-		if allowed := pl.predictor.slowdownCap(); no.most < allowed {
+		if allowed := pl.predictor.SlowdownCap(); no.most < allowed {
 			r.Allowed = allowed
 		}
 	case model.RuleWarmUp:

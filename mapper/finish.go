@@ -55,7 +55,7 @@ func (pre *preempter) halt(t *model.Task, reason model.Reason) {
 	was := t.Phase
 	if t.Phase, t.StopReason = model.Stopping, reason; was == model.Suspending {
 		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
-			pre.placer.predict([]*model.GPU{pre.GPU(grant.GPU)})
+			pre.predictor.UpdateSpeeds([]*model.GPU{pre.GPU(grant.GPU)})
 		}
 	}
 	pre.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})

@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // wantSameOutlook checks that the forecast of a GPU does not depend on when it was
@@ -31,9 +32,9 @@ func TestOutlookAfterPaced(t *testing.T) {
 	w.wait(time.Minute)
 	w.tells(a, 100)
 	w.wantSameOutlook(0)
-	w.s.placer.repace(w.s.TaskByID(a)) // as after a correction
-	if p := w.s.placer.memo(w.s.GPUList()[0]).parts[0]; p.done != 0 || p.left != unknownRun.Seconds() {
-		t.Errorf("at its start the task has done %v s and has %v s left", p.done, p.left)
+	w.s.predictor.UpdateSpeedOf(w.s.TaskByID(a)) // as after a correction
+	if p := w.s.placer.memo(w.s.GPUList()[0]).parts[0]; p.Done != 0 || p.Left != predict.UnknownRun.Seconds() {
+		t.Errorf("at its start the task has done %v s and has %v s left", p.Done, p.Left)
 	}
 }
 

@@ -18,7 +18,7 @@ func Forms() map[string]any {
 // WrittenAs lists the types with their own JSON form, each with a value of that form. A
 // [model.Reason] may also be a text.
 func WrittenAs() [][2]any {
-	return [][2]any{{model.Reason{}, model.Reason{}}, {pairs{}, pairsForm{}}}
+	return [][2]any{{model.Reason{}, model.Reason{}}}
 }
 
 // Words lists the values of the types whose values affect what a program does.

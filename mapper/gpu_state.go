@@ -43,7 +43,7 @@ func (pl *placer) markChanged() {
 }
 
 func (pl *placer) gpuState(g *model.GPU) gpuState {
-	f := gpuState{pl.RejectAny(g), pl.FreeMemory(g), g.OtherProcesses, g.Turnover(), pl.predictor.forecastAt(g), pl.predictor.extra(g), 0, g.NominatedFor}
+	f := gpuState{pl.RejectAny(g), pl.FreeMemory(g), g.OtherProcesses, g.Turnover(), pl.forecastAt(g), pl.predictor.UnexplainedActivity(g), 0, g.NominatedFor}
 	if pl.policy.pick != nil {
 		f.untold = pl.untold(g)
 	}

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // world drives a state as a daemon does, and checks the invariants after every step.
@@ -256,3 +258,28 @@ func high(r *model.Request)  { r.Priority = model.High }
 func low(r *model.Request)   { r.Priority = model.Low }
 
 func gpus(n int) func(*model.Request) { return func(r *model.Request) { r.GPUs = n } }
+
+// kindHistory returns what is known of a kind, or nil.
+func (s *State) kindHistory(kind string) *predict.KindHistory {
+	for _, e := range s.predictor.Save().History {
+		if e.Kind == kind {
+			return e
+		}
+	}
+	return nil
+}
+
+// learnKinds adds kinds with a run of one GPU to the history.
+func (s *State) learnKinds(kinds ...*predict.KindHistory) {
+	snap := s.predictor.Save()
+	snap.History = slices.Clone(snap.History)
+	for _, e := range kinds {
+		e.Runs, e.RunTime, e.Last = 1, e.Alone, 1
+		snap.History = append(snap.History, e)
+	}
+	slices.SortFunc(snap.History, func(a, b *predict.KindHistory) int { return cmp.Compare(a.Kind, b.Kind) })
+	if err := s.predictor.Restore(snap); err != nil {
+		panic(err)
+	}
+	s.placer.dropCache()
+}

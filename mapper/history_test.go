@@ -11,6 +11,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 func learning() model.Options {
@@ -91,7 +92,7 @@ func TestLearnWithoutSuccess(t *testing.T) {
 			if got := w.task(id).Estimate; got != row.want {
 				t.Errorf("estimated %+v, want %+v", got, row.want)
 			}
-			if _, b := w.s.predictor.runTime(w.s.TaskByID(id)); b == known {
+			if _, b := w.s.predictor.RunTime(w.s.TaskByID(id)); b == predict.Known {
 				t.Error("its run time is taken to be known")
 			}
 		})
@@ -113,7 +114,7 @@ func TestRuns(t *testing.T) {
 		w.started(id)
 		w.exitWith(model.Exited{Task: id, Class: model.ExitOK, Peak: peak})
 	}
-	if got, want := w.s.Runs("p"), []Run{{32, 4 * units.GiB}, {64, 8 * units.GiB}}; !reflect.DeepEqual(got, want) {
+	if got, want := w.s.Runs("p"), []predict.Run{{Batch: 32, Peak: 4 * units.GiB}, {Batch: 64, Peak: 8 * units.GiB}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("runs of p: %v, want %v", got, want)
 	}
 	if got := w.s.Runs(""); got != nil {
@@ -147,7 +148,7 @@ func TestRunTimeAlone(t *testing.T) {
 	w.exit(b, model.ExitOK)
 	want := time.Duration((1 + speed) * float64(10*time.Minute))
 	for _, name := range []string{"a", "b"} {
-		if got := w.s.predictor.history.of(name).Alone; (got - want).Abs() > time.Millisecond {
+		if got := w.s.kindHistory(name).Alone; (got - want).Abs() > time.Millisecond {
 			t.Errorf("%s is said to take %s alone, want %s", name, got, want)
 		}
 	}
@@ -159,13 +160,13 @@ func TestRunTimeMean(t *testing.T) {
 	for i := range 40 {
 		ran(w, kind("k", ""), time.Duration(10+20*(i%2))*time.Minute, units.GiB)
 	}
-	if got := w.s.predictor.history.of("k"); got.Runs != 16 || got.Alone < 18*time.Minute || got.Alone > 22*time.Minute {
+	if got := w.s.kindHistory("k"); got.Runs != 16 || got.Alone < 18*time.Minute || got.Alone > 22*time.Minute {
 		t.Errorf("after 40 runs of 10 and 30 min: %s, %d", got.Alone, got.Runs)
 	}
 	for range 60 {
 		ran(w, kind("k", ""), time.Hour, units.GiB)
 	}
-	if got := w.s.predictor.history.of("k").Alone; got < 55*time.Minute {
+	if got := w.s.kindHistory("k").Alone; got < 55*time.Minute {
 		t.Errorf("it has taken an hour for long, and is said to take %s", got)
 	}
 }
@@ -180,12 +181,12 @@ func TestRunTimeWithoutTheDaemon(t *testing.T) {
 	end := w.now
 	w.wait(5 * time.Hour)
 	w.exitWith(model.Exited{Task: a, Class: model.ExitOK, Finished: end, Peak: units.GiB})
-	if got := w.s.predictor.history.of("k").Alone; got != 10*time.Minute {
+	if got := w.s.kindHistory("k").Alone; got != 10*time.Minute {
 		t.Errorf("it ran for 10 min, and is said to take %s", got)
 	}
 	b := w.submit(units.GiB, kind("k", ""))
 	w.exit(b, model.ExitOK)
-	if got := w.s.predictor.history.of("k").Alone; got != 10*time.Minute {
+	if got := w.s.kindHistory("k").Alone; got != 10*time.Minute {
 		t.Errorf("after one that was not seen to run it is said to take %s", got)
 	}
 }
@@ -194,15 +195,15 @@ func TestRunTimeWithoutTheDaemon(t *testing.T) {
 // among equals the first by name.
 func TestHistoryIsBounded(t *testing.T) {
 	w := newWorld(t, learning(), 1)
-	for i := range maxKinds {
+	for i := range predict.MaxKinds {
 		ran(w, kind(fmt.Sprintf("k%04d", i), ""), time.Duration(i/2%2), units.GiB) // two each at the same moment
 	}
-	if len(w.s.predictor.history) != maxKinds {
-		t.Fatalf("%d kinds are known", len(w.s.predictor.history))
+	if len(w.s.predictor.Save().History) != predict.MaxKinds {
+		t.Fatalf("%d kinds are known", len(w.s.predictor.Save().History))
 	}
 	known := func(name string, want bool) {
 		t.Helper()
-		if got := w.s.predictor.history.of(name) != nil; got != want {
+		if got := w.s.kindHistory(name) != nil; got != want {
 			t.Errorf("%s known: %v", name, got)
 		}
 	}
@@ -212,8 +213,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	known("k0001", false)
 	known("k0002", true)
 	known("new", true)
-	if len(w.s.predictor.history) != maxKinds {
-		t.Errorf("%d kinds are known", len(w.s.predictor.history))
+	if len(w.s.predictor.Save().History) != predict.MaxKinds {
+		t.Errorf("%d kinds are known", len(w.s.predictor.Save().History))
 	}
 }
 
@@ -232,8 +233,8 @@ func TestHistoryInSnapshot(t *testing.T) {
 	if err := json.Unmarshal(b, restored); err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(restored.predictor.history, w.s.predictor.history) || len(restored.predictor.history) != 3 {
-		t.Errorf("the history came back as %+v", restored.predictor.history)
+	if !reflect.DeepEqual(restored.predictor.Save().History, w.s.predictor.Save().History) || len(restored.predictor.Save().History) != 3 {
+		t.Errorf("the history came back as %+v", restored.predictor.Save().History)
 	}
 	for _, row := range []struct{ old, new string }{
 		{`"kind":"a1"`, `"kind":"z"`}, {`"kind":"a2"`, `"kind":"a1"`}, {`"history":[{`, `"history":[null,{`},

@@ -1,25 +1,11 @@
 package mapper
 
 import (
-	"carma/internal/units"
 	"carma/mapper/model"
 )
 
-// From history a task is allocated its highest host memory times hostFactor plus
-// hostExtra: samples miss short spikes, and data loaders differ from run to run.
-const (
-	hostFactor = 1.15
-	hostExtra  = 256 * units.MiB
-	// hostAgainFactor is the factor on the memory used by a run that had too little.
-	hostAgainFactor = 1.5
-)
-
-// recallHost applies the host memory that earlier runs of a task's kind have used.
-func (pr *predictor) recallHost(t *model.Task) {
-	if e := pr.history.of(t.Kind); pr.Options().Learn && e != nil && e.HostPeak > 0 {
-		t.NextHostGrant = max(t.NextHostGrant, (e.HostPeak.Scale(hostFactor) + hostExtra).Clamp())
-	}
-}
+// hostAgainFactor is the factor on the host memory used by a run that had too little.
+const hostAgainFactor = 1.5
 
 // hostOverrun handles the end of an attempt that ran out of host memory without a request
 // for an amount: the next attempt is allocated more, as after a GPU OOM.

@@ -9,9 +9,6 @@ import (
 )
 
 const (
-	// idleMost is the SM activity up to which a GPU counts as idle: a residue of the
-	// rounding of samples.
-	idleMost = 0.02
 	// idleWarning is the time from the warning of an idle task to its stop, or a quarter
 	// of its idle stop if that is less.
 	idleWarning = 10 * time.Minute
@@ -23,7 +20,7 @@ const (
 // task that has never had memory on a GPU is idle there whatever the GPU's activity is,
 // if no other processes use the GPU.
 func (pre *preempter) checkIdle(g *model.GPU) {
-	still := g.Read && !g.Coarse && g.Fault == "" && g.SMACT <= idleMost
+	still := g.Read && !g.Coarse && g.Fault == "" && g.SMACT <= model.IdleActivity
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		unused := g.Read && g.Fault == "" && r.Peak == 0 && g.OtherProcesses == 0

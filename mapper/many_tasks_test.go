@@ -11,6 +11,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // throng is a small cluster with tasks of a few kinds and sizes, and all events that may
@@ -95,7 +96,7 @@ func (c *throng) submit() model.Event {
 	}
 	x := model.Expected{RunTime: time.Duration(1+c.rng.IntN(2)) * time.Hour}
 	if !c.one(4) {
-		x.Loads = []interference.Load{typicalLoads[[]class{lightTask, mediumTask}[c.rng.IntN(2)]]}
+		x.Loads = []interference.Load{predict.TypicalLoads[[]predict.Class{predict.LightTask, predict.MediumTask}[c.rng.IntN(2)]]}
 	}
 	c.coming = append(c.coming, model.Estimated{At: c.now, Task: r.ID, Estimate: e, Expected: x})
 	return model.TaskSubmitted{At: c.now, Request: r}

@@ -3,6 +3,7 @@ package mapper
 import (
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // scoreResult is the result of scoring a candidate on a GPU.
@@ -19,12 +20,12 @@ type memo struct {
 	gpu        int           // the version of the GPU then
 	turnover   int           // of the GPU at the forecast
 	valid      bool
-	version    uint64             // unique among the forecasts of a state
-	at         units.Instant      // the instant of the forecast
-	extra      float64            // SM activity that the tasks do not explain
-	parts      []residentForecast // the tasks there, with their forecasts
-	work       float64            // the remaining SM work of these, in seconds
-	ends       units.Instant      // the first end among them, or 0 if not computed
+	version    uint64                 // unique among the forecasts of a state
+	at         units.Instant          // the instant of the forecast
+	extra      float64                // SM activity that the tasks do not explain
+	parts      []predict.TaskForecast // the tasks there, with their forecasts
+	work       float64                // the remaining SM work of these, in seconds
+	ends       units.Instant          // the first end among them, or 0 if not computed
 	bound      slowdownBound
 	candidates []int         // the numbers of the scored candidates
 	answers    []scoreResult // their results, in the same order
@@ -65,15 +66,15 @@ func (pl *placer) memo(g *model.GPU) *memo {
 	if m.valid && m.checked == pl.Now() && m.gpu == g.Version() {
 		return m
 	}
-	at, extra := pl.predictor.forecastAt(g), pl.predictor.extra(g)
+	at, extra := pl.forecastAt(g), pl.predictor.UnexplainedActivity(g)
 	if !m.valid || m.turnover != g.Turnover() || m.at != at || m.extra != extra {
 		pl.cache.table.version++
-		*m = memo{valid: true, turnover: g.Turnover(), version: pl.cache.table.version, at: at, extra: extra, parts: pl.predictor.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
+		*m = memo{valid: true, turnover: g.Turnover(), version: pl.cache.table.version, at: at, extra: extra, parts: pl.predictor.Forecasts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
 		m.bound.most = 0
 		clear(m.index)
-		pl.predictor.sharingMode(g).forecast(m.parts, nil)
+		pl.predictor.SharingMode(g).Forecast(m.parts, nil)
 		for i := range m.parts {
-			m.work += m.parts[i].left * m.parts[i].sm
+			m.work += m.parts[i].Left * m.parts[i].SM
 		}
 	}
 	m.checked, m.gpu = pl.Now(), g.Version()
@@ -81,8 +82,8 @@ func (pl *placer) memo(g *model.GPU) *memo {
 }
 
 // forecastAt returns the instant for which a forecast is made; it advances in steps.
-func (pr *predictor) forecastAt(g *model.GPU) units.Instant {
-	return g.ChangedAt.Add(pr.Now().Sub(g.ChangedAt) / forecastValid * forecastValid)
+func (pl *placer) forecastAt(g *model.GPU) units.Instant {
+	return g.ChangedAt.Add(pl.Now().Sub(g.ChangedAt) / forecastValid * forecastValid)
 }
 
 // score returns the result of scoring the candidate with a number on a GPU.
@@ -127,9 +128,9 @@ func (pl *placer) ask(g *model.GPU, id int, verdict bool) scoreResult {
 	}
 	var a scoreResult
 	switch n := &pl.cache.candidates.all[id]; {
-	case n.prior.unknown():
+	case n.prior.IsUnknown():
 		a = pl.besideInDoubt(g, n, verdict)
-	case verdict && pl.predictor.certainlySlow(g, m, n):
+	case verdict && pl.certainlySlow(g, m, n):
 		a = scoreResult{rough: true, no: refusal{rule: model.RuleSlowdown}}
 	default:
 		a = pl.beside(g, m.parts, n, verdict)

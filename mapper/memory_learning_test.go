@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // letLearn returns options under which only memory counts, and the memory of a task
@@ -39,7 +40,9 @@ func (w *world) works(smact float64, uses ...model.TaskUse) {
 }
 
 // settledAt returns the memory to which a learner's grant is cut.
-func settledAt(peak units.Bytes) units.Bytes { return peak.Scale(settledFactor) + settledExtra }
+func settledAt(peak units.Bytes) units.Bytes {
+	return peak.Scale(predict.SettledFactor) + predict.SettledExtra
+}
 
 // TestLearnerHasAllFreeMemory checks that a learner starts where a part of the card is
 // free, on GPUs that it may share.
@@ -130,11 +133,13 @@ func TestLearnerThatLoadsData(t *testing.T) {
 		begin func(w *world, id model.TaskID) // after five minutes
 		cut   time.Duration                   // after the last growth
 	}{
-		{"never", func(*world, model.TaskID) {}, activePatience},
-		{"samples", func(w *world, id model.TaskID) { w.works(activeLeast, model.TaskUse{Task: id, Used: 2 * units.GiB}) }, 7 * time.Minute},
+		{"never", func(*world, model.TaskID) {}, predict.ActivePatience},
+		{"samples", func(w *world, id model.TaskID) {
+			w.works(predict.ActiveLeast, model.TaskUse{Task: id, Used: 2 * units.GiB})
+		}, 7 * time.Minute},
 		{"too little", func(w *world, id model.TaskID) {
-			w.works(activeLeast-0.01, model.TaskUse{Task: id, Used: 2 * units.GiB})
-		}, activePatience},
+			w.works(predict.ActiveLeast-0.01, model.TaskUse{Task: id, Used: 2 * units.GiB})
+		}, predict.ActivePatience},
 		{"its output", func(w *world, id model.TaskID) { w.tells(id, 3) }, 7 * time.Minute},
 		{"it grows as it begins", func(w *world, id model.TaskID) { w.works(0.5, model.TaskUse{Task: id, Used: 3 * units.GiB}) }, 7 * time.Minute},
 	} {
@@ -162,7 +167,7 @@ func TestLearnerIsActiveBesideOthers(t *testing.T) {
 		opt := uncapped()
 		opt.LearnMemory = 2 * time.Minute
 		w := newWorld(t, opt, 1)
-		b := w.put(0, typicalLoads[mediumTask], "")
+		b := w.put(0, predict.TypicalLoads[predict.MediumTask], "")
 		a := w.learner(nil)
 		others := w.s.GPU("GPU-0").Residents[0]
 		w.works(row.smact, model.TaskUse{Task: a, Used: 2 * units.GiB}, model.TaskUse{Task: b, Used: units.GiB})
@@ -239,8 +244,8 @@ func TestLearnerOOM(t *testing.T) {
 		need  units.Bytes
 		alone bool
 	}{
-		{afterOOM(15 * units.GiB), false},
-		{afterOOM(15 * units.GiB).Scale(oomAgainFactor), false},
+		{predict.AfterOOM(15 * units.GiB), false},
+		{predict.AfterOOM(15 * units.GiB).Scale(oomAgainFactor), false},
 		{settledAt(units.GiB), true}, // at least the known demand
 	} {
 		w.exitWith(model.Exited{Task: a, Class: model.ExitGPUOOM})
@@ -342,18 +347,18 @@ func TestMarginFollowsGrowth(t *testing.T) {
 			t.Fatalf("cut to %s", got)
 		}
 	}
-	got, want := run(10*units.GiB, 10*units.GiB), (10*units.GiB).Scale(1.4)+settledExtra
+	got, want := run(10*units.GiB, 10*units.GiB), (10*units.GiB).Scale(1.4)+predict.SettledExtra
 	if got < want-units.MiB || got > want+units.MiB {
 		t.Errorf("after two have grown by 40 %% cut to %s, want %s", got, want)
 	}
 	for _, row := range []struct {
-		h    memoryGrowth
+		h    predict.MemoryGrowth
 		want float64
 	}{
-		{memoryGrowth{}, settledFactor}, {memoryGrowth{Settled: 1, Grew: 1, Sum: 0.5}, settledFactor}, {memoryGrowth{Settled: 2, Grew: 2, Sum: 1}, 1.5},
-		{memoryGrowth{Settled: 24, Grew: 2, Sum: 1}, settledFactor}, {memoryGrowth{Settled: 23, Grew: 2, Sum: 1}, 1.5}, {memoryGrowth{Settled: 2, Grew: 2, Sum: 0.05}, settledFactor},
+		{predict.MemoryGrowth{}, predict.SettledFactor}, {predict.MemoryGrowth{Settled: 1, Grew: 1, Sum: 0.5}, predict.SettledFactor}, {predict.MemoryGrowth{Settled: 2, Grew: 2, Sum: 1}, 1.5},
+		{predict.MemoryGrowth{Settled: 24, Grew: 2, Sum: 1}, predict.SettledFactor}, {predict.MemoryGrowth{Settled: 23, Grew: 2, Sum: 1}, 1.5}, {predict.MemoryGrowth{Settled: 2, Grew: 2, Sum: 0.05}, predict.SettledFactor},
 	} {
-		if got := row.h.margin(); got != row.want {
+		if got := row.h.Margin(); got != row.want {
 			t.Errorf("%+v: the margin is %v, want %v", row.h, got, row.want)
 		}
 	}
@@ -402,7 +407,7 @@ func TestLearnedPeakIsBooked(t *testing.T) {
 	w.wait(2 * time.Minute)
 	w.exit(a, model.ExitOK)
 	b := w.learner(kind("k", ""))
-	if got := fmt.Sprint(w.task(b).Learner, w.task(b).Current().Grants[0].Memory); got != fmt.Sprint(false, (10*units.GiB).Scale(learnedFactor)) {
+	if got := fmt.Sprint(w.task(b).Learner, w.task(b).Current().Grants[0].Memory); got != fmt.Sprint(false, (10*units.GiB).Scale(predict.LearnedFactor)) {
 		t.Errorf("learner, grant: %s", got)
 	}
 }
@@ -431,8 +436,8 @@ func TestLearnerIsSeenAtWork(t *testing.T) {
 	w = newWorld(t, opt, 1) // a learner that never is counts as leaving the GPU idle
 	a = w.learner(nil)
 	w.works(0.01, model.TaskUse{Task: a, Used: 2 * units.GiB})
-	w.wait(activePatience)
-	if got := w.loadOf(a).SMACT; got != unknownLeast {
+	w.wait(predict.ActivePatience)
+	if got := w.loadOf(a).SMACT; got != predict.UnknownLeast {
 		t.Errorf("it is taken for SMACT %v, and does nothing", got)
 	}
 }

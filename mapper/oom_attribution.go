@@ -93,8 +93,6 @@ const stagedFloor = 10 * units.GiB
 // plus oomExtra; after each further one, its next grant times oomAgainFactor. growFactor
 // applies to a neighbour that exceeded its grant.
 const (
-	oomFactor      = 1.25
-	oomExtra       = units.GiB
 	oomAgainFactor = 1.5
 	growFactor     = 1.1
 )

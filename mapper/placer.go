@@ -3,13 +3,14 @@ package mapper
 import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // placer finds the GPUs for a task: it filters and scores them, and the policy chooses.
 // It changes nothing but its cache.
 type placer struct {
 	*ledger.Ledger
-	predictor *predictor
+	predictor *predict.Predictor
 	queue     *schedulingQueue
 	policy    *policy
 	ring      int // round-robin's position in the list of GPUs
@@ -18,15 +19,15 @@ type placer struct {
 	rejected ledger.PerTask[rejectedAt]
 
 	// Working space.
-	with     []residentForecast
-	late     []residentForecast
-	there    []residentForecast
-	ends     []bound
+	with     []predict.TaskForecast
+	late     []predict.TaskForecast
+	there    []predict.TaskForecast
+	ends     []predict.Bound
 	fitting  []*model.GPU
 	openGPUs []*model.GPU
 }
 
-func newPlacer(l *ledger.Ledger, pr *predictor, q *schedulingQueue, p *policy) *placer {
+func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *schedulingQueue, p *policy) *placer {
 	return &placer{Ledger: l, predictor: pr, queue: q, policy: p}
 }
 

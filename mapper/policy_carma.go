@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // The constants of the scoring. README.md, "Policy carma, step by step", gives the source
 // of each value.
 const (
-	// slowdownCap is the default of the option of that name.
-	slowdownCap = 1.6
 	// capMargin is subtracted from the cap for the expected slowdown: a margin
 	// for errors of the prediction.
 	capMargin = 0.05
@@ -54,7 +53,7 @@ func (pl *placer) slowdownGate(t *model.Task, g *model.GPU) (rule model.Rule) {
 // 0. It is a task whose activity is not known yet. If the activity of t is not known
 // either, a task whose speed is not known yet also counts.
 func (pl *placer) closedTo(t *model.Task, g *model.GPU) model.TaskID {
-	if id := pl.predictor.unseen(g); id != 0 || len(t.Expected.Loads) > 0 {
+	if id := pl.predictor.TaskOfUnknownLoad(g); id != 0 || len(t.Expected.Loads) > 0 {
 		return id
 	}
 	return pl.untold(g)
@@ -166,31 +165,31 @@ func (pl *placer) weigh(g *model.GPU, id int) (float64, refusal) {
 
 // beside scores a candidate beside the tasks of a GPU, whose forecast is known. With
 // verdict only the rule of the result is needed, and the rest may be missing.
-func (pl *placer) beside(g *model.GPU, there []residentForecast, n *candidate, verdict bool) (a scoreResult) {
-	on := pl.predictor.sharingMode(g)
-	with := append(append(pl.with[:0], there...), residentForecast{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
+func (pl *placer) beside(g *model.GPU, there []predict.TaskForecast, n *candidate, verdict bool) (a scoreResult) {
+	on := pl.predictor.SharingMode(g)
+	with := append(append(pl.with[:0], there...), predict.TaskForecast{SM: n.load.SMACT, Demand: n.demand, WorstDemand: n.worst, Left: n.left, Elsewhere: 1, Basis: n.basis})
 	pl.with = with
-	most := pl.predictor.predictedCap()
-	if verdict && !on.forecast(with, pl.bounds(there, with, most-capMargin, false)) {
+	most := pl.predictor.PredictedCap()
+	if verdict && !on.Forecast(with, pl.bounds(there, with, most-capMargin, false)) {
 		return scoreResult{rough: true, no: refusal{rule: model.RuleSlowdown}}
 	}
 	if !verdict {
-		on.forecast(with, nil)
+		on.Forecast(with, nil)
 	}
 	first := math.Inf(1)
 	for i := range with {
 		before := 0.0
 		if i < len(there) {
-			before = there[i].worst() + slowAlready
-			first = min(first, there[i].finish)
-			a.added -= there[i].finish
+			before = there[i].SlowdownForCap() + slowAlready
+			first = min(first, there[i].Finish)
+			a.added -= there[i].Finish
 		}
-		a.added += with[i].finish
-		if expected := with[i].slowdown(); a.no.rule == "" && expected > max(most-capMargin, before) {
-			a.no = refusal{model.RuleSlowdown, expected, most - capMargin, with[i].task}
+		a.added += with[i].Finish
+		if expected := with[i].Slowdown(); a.no.rule == "" && expected > max(most-capMargin, before) {
+			a.no = refusal{model.RuleSlowdown, expected, most - capMargin, with[i].Task}
 		}
 	}
-	a.finish = with[len(there)].finish
+	a.finish = with[len(there)].Finish
 	if a.no.rule == "" {
 		a.no, a.rough = pl.worstBeside(on, there, with, most, verdict)
 	}
@@ -201,22 +200,22 @@ func (pl *placer) beside(g *model.GPU, there []residentForecast, n *candidate, v
 }
 
 // worstBeside checks the likely worst case of a placement.
-func (pl *placer) worstBeside(on sharingMode, there, with []residentForecast, most float64, verdict bool) (no refusal, rough bool) {
-	late := pessimistic(pl.late[:0], with)
+func (pl *placer) worstBeside(on predict.SharingMode, there, with []predict.TaskForecast, most float64, verdict bool) (no refusal, rough bool) {
+	late := predict.Pessimistic(pl.late[:0], with)
 	pl.late = late
-	if verdict && !on.forecast(late, pl.bounds(there, late, most, true)) {
+	if verdict && !on.Forecast(late, pl.bounds(there, late, most, true)) {
 		return refusal{rule: model.RuleSlowdown}, true
 	}
 	if !verdict {
-		on.forecast(late, nil)
+		on.Forecast(late, nil)
 	}
 	for i := range late {
 		before := 0.0
 		if i < len(there) {
-			before = there[i].worst() + slowAlready
+			before = there[i].SlowdownForCap() + slowAlready
 		}
-		if worst := late[i].worst(); worst > max(most, before) {
-			return refusal{model.RuleSlowdown, worst, most, with[i].task}, false
+		if worst := late[i].SlowdownForCap(); worst > max(most, before) {
+			return refusal{model.RuleSlowdown, worst, most, with[i].Task}, false
 		}
 	}
 	return refusal{}, false
@@ -224,31 +223,15 @@ func (pl *placer) worstBeside(on sharingMode, there, with []residentForecast, mo
 
 // bounds returns the bounds of the tasks there and of a candidate for a largest allowed
 // slowdown.
-func (pl *placer) bounds(there, with []residentForecast, most float64, worst bool) []bound {
+func (pl *placer) bounds(there, with []predict.TaskForecast, most float64, worst bool) []predict.Bound {
 	all := pl.ends[:0]
 	for i := range with {
 		b := most
 		if i < len(there) {
-			b = max(most, there[i].worst()+slowAlready)
+			b = max(most, there[i].SlowdownForCap()+slowAlready)
 		}
-		all = append(all, with[i].within(b, worst))
+		all = append(all, with[i].Within(b, worst))
 	}
 	pl.ends = all
 	return all
-}
-
-// predictedCap returns the largest allowed predicted slowdown, so that the cap holds in
-// the likely worst case: the larger the prediction errors here, the lower it is.
-func (pr *predictor) predictedCap() float64 {
-	return 1 + (pr.slowdownCap()-1)*pr.pairs.proven()
-}
-
-// likelyWorst is the likely worst case, in standard deviations.
-const likelyWorst = 3
-
-func (pr *predictor) slowdownCap() float64 {
-	if pr.Options().SlowdownCap > 0 {
-		return pr.Options().SlowdownCap
-	}
-	return slowdownCap
 }

@@ -9,12 +9,13 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // predicting returns options under which memory and predictions count.
 func predicting() model.Options {
 	opt := plain()
-	opt.Policy, opt.SlowdownCap = "carma", slowdownCap
+	opt.Policy, opt.SlowdownCap = "carma", predict.DefaultSlowdownCap
 	return opt
 }
 
@@ -29,12 +30,14 @@ type loads = []interference.Load
 
 // unproven returns the cap that allows predictions up to predicted while no measurement
 // has proven them.
-func unproven(predicted float64) float64 { return 1 + (predicted-1)/(&pairs{}).proven() }
+func unproven(predicted float64) float64 {
+	return 1 + (predicted-1)*(predict.DefaultSlowdownCap-1)/(New(DefaultsOf("carma")).predictor.PredictedCap()-1)
+}
 
 // capped formats the default cap as in a rejection without proven predictions, less a
 // margin.
 func capped(margin float64) string {
-	return fmt.Sprintf("cap=%.2f", New(predicting()).predictor.predictedCap()-margin)
+	return fmt.Sprintf("cap=%.2f", New(predicting()).predictor.PredictedCap()-margin)
 }
 
 // expecting submits a task of 1 GiB with a profile. It runs at once if it is placed.
@@ -163,7 +166,7 @@ func TestLeastAddedCountsNeighbours(t *testing.T) {
 		g := clone.GPU(gpuID(gpu))
 		if gpu == 1 { // as before it came
 			clone.GPU(gpuID(1)).Remove(id)
-			clone.placer.pace([]*model.GPU{g})
+			clone.predictor.TasksChanged([]*model.GPU{g})
 		}
 		return clone.placer.score(g, clone.placer.candidatesOf(clone.TaskByID(id))[0]).finish
 	}
@@ -282,12 +285,12 @@ func TestWeighingAllocatesNothing(t *testing.T) {
 	l := newLab(DefaultsOf("carma"), 1, 8, 20)
 	l.fill(60)
 	g := l.s.GPUList()[0]
-	beside := func(c class, left float64) residentForecast {
-		d := l.s.predictor.loadDemand(typicalLoads[c], nil)
-		return residentForecast{demand: d, worstDemand: d, left: left, elsewhere: 1}
+	beside := func(c predict.Class, left float64) predict.TaskForecast {
+		d := l.s.predictor.Demand(predict.TypicalLoads[c], nil)
+		return predict.TaskForecast{Demand: d, WorstDemand: d, Left: left, Elsewhere: 1}
 	}
-	there, heavy := []residentForecast{beside(mediumTask, 600), beside(lightTask, 900)}, beside(heavyTask, 300)
-	n := &candidate{candidateKey: candidateKey{left: heavy.left}, demand: heavy.demand, worst: heavy.worstDemand}
+	there, heavy := []predict.TaskForecast{beside(predict.MediumTask, 600), beside(predict.LightTask, 900)}, beside(predict.HeavyTask, 300)
+	n := &candidate{candidateKey: candidateKey{left: heavy.Left}, demand: heavy.Demand, worst: heavy.WorstDemand}
 	if n := testing.AllocsPerRun(100, func() { l.s.placer.beside(g, there, n, false) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

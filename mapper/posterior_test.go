@@ -7,6 +7,7 @@ import (
 
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // fullGPU places an unknown task beside a known medium task, so that the GPU is full. It
@@ -30,7 +31,7 @@ func TestFullGPU(t *testing.T) {
 	if got := w.loadOf(a).SMACT; got < mid.SMACT+0.02 || got > heavy.SMACT-0.02 {
 		t.Errorf("it is taken for %.3f", got)
 	}
-	if doubt := w.task(a).Doubt; doubt < doubtful || doubt > 0.2 {
+	if doubt := w.task(a).Doubt; doubt < predict.Doubtful || doubt > 0.2 {
 		t.Errorf("the doubt is %.3f", doubt)
 	}
 }
@@ -47,7 +48,7 @@ func TestUnmixAgain(t *testing.T) {
 		if got := w.loadOf(a).SMACT; math.Abs(got-is.SMACT) > 0.03 {
 			t.Errorf("it is taken for %.3f, and is %.3f", got, is.SMACT)
 		}
-		if doubt := w.task(a).Doubt; doubt > doubtful {
+		if doubt := w.task(a).Doubt; doubt > predict.Doubtful {
 			t.Errorf("the doubt is %.3f", doubt)
 		}
 	}
@@ -59,7 +60,7 @@ func TestNothingCountsTwice(t *testing.T) {
 	w, _, a := fullGPU(t, heavy)
 	load, doubt := w.loadOf(a), w.task(a).Doubt
 	for range 5 {
-		w.s.learner.attributeLoad(w.s.GPU("GPU-0"))
+		w.s.predictor.AttributeLoad(w.s.GPU("GPU-0"))
 	}
 	if got := w.loadOf(a); math.Abs(got.SMACT-load.SMACT) > 0.03 || w.task(a).Doubt < doubt-0.02 {
 		t.Errorf("at first %.3f, in doubt by %.3f; then %.3f by %.3f", load.SMACT, doubt, got.SMACT, w.task(a).Doubt)

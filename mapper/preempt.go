@@ -117,7 +117,7 @@ func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 func (pre *preempter) preemptionReason(t *model.Task, why model.ReasonCode) model.Reason {
 	r := model.Reason{Code: why, Task: t.ID}
 	if why == model.ReasonSwapped {
-		n, _ := pre.predictor.length(t)
+		n, _ := pre.predictor.LongestRun(t)
 		r.Most = n.Round(time.Second)
 	}
 	return r
@@ -236,7 +236,7 @@ func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.
 // victimCost returns the cost of suspending a task, without the time until it resumes:
 // its memory copies, and more the longer it was already suspended.
 func (pre *preempter) victimCost(v *model.Task) float64 {
-	whole, _ := pre.predictor.runTime(v)
+	whole, _ := pre.predictor.RunTime(v)
 	return 2*float64(pre.SuspendableOn(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
 }
 
@@ -257,7 +257,7 @@ func (pre *preempter) addedBy(t *model.Task, g *model.GPU) float64 {
 // suspended.
 func (pre *preempter) stays(t *model.Task, g *model.GPU) float64 {
 	if pre.placer.policy.pick == nil {
-		run, _ := pre.predictor.runTime(t)
+		run, _ := pre.predictor.RunTime(t)
 		return min(run, ledger.SuspendedTooLongAfter).Seconds()
 	}
 	return min(pre.placer.score(g, pre.placer.candidatesOf(t)[0]).finish, ledger.SuspendedTooLongAfter.Seconds())

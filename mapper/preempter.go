@@ -3,6 +3,7 @@ package mapper
 import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
+	"carma/mapper/predict"
 )
 
 // preempter takes GPUs from running tasks: it suspends them, or stops them so that they
@@ -11,7 +12,7 @@ import (
 type preempter struct {
 	*ledger.Ledger
 	users     *fairshare.Users
-	predictor *predictor
+	predictor *predict.Predictor
 	queue     *schedulingQueue
 	placer    *placer
 

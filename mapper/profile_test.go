@@ -7,6 +7,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // seen sends a sample of the activity of GPU-0.
@@ -58,9 +59,9 @@ func TestAcquaint(t *testing.T) {
 		want    float64 // SMACT of the first
 	}{
 		{"alone", 1, nil, 0, interference.Load{SMACT: 0.4}, 0.4},
-		{"it reads data", 1, nil, 0, interference.Load{}, unknownLeast},
+		{"it reads data", 1, nil, 0, interference.Load{}, predict.UnknownLeast},
 		{"beside a known one that is idle", 1, loads{nothing}, 0, interference.Load{SMACT: 0.4}, 0.4},
-		{"all is the known one's", 1, loads{known}, 0, interference.Load{SMACT: 0.2}, unknownLeast},
+		{"all is the known one's", 1, loads{known}, 0, interference.Load{SMACT: 0.2}, predict.UnknownLeast},
 		{"a known one, busier than expected", 0, loads{known}, 0, interference.Load{SMACT: 0.4}, 0.4},
 		{"a known one, a little busier", 0, loads{known}, 0, interference.Load{SMACT: 0.24}, 0.2},
 		{"a known one, not so busy", 0, loads{known}, 0, interference.Load{SMACT: 0.1}, 0.2},
@@ -126,7 +127,7 @@ func TestEarlierRunIsExpected(t *testing.T) {
 		name string
 		run  time.Duration
 		want string
-	}{{"long enough", model.SettleTime + aloneLeast*time.Second, "history"}, {"too short", model.SettleTime + aloneLeast*time.Second - 1, ""}} {
+	}{{"long enough", model.SettleTime + predict.AloneLeast*time.Second, "history"}, {"too short", model.SettleTime + predict.AloneLeast*time.Second - 1, ""}} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := predicting()
 			opt.Learn = true
@@ -150,14 +151,16 @@ func TestEarlierRunIsExpected(t *testing.T) {
 // the model, its family, all runs, and half an hour.
 func TestExpectedRunTime(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	of := func(name, family string, typically time.Duration) (time.Duration, basis) {
-		return w.s.predictor.findRunTime(&model.Task{Request: model.Request{Kind: name, Family: family}, Expected: model.Expected{RunTime: typically}})
+	of := func(name, family string, typically time.Duration) (time.Duration, predict.Basis) {
+		task := &model.Task{Request: model.Request{Kind: name, Family: family}, Expected: model.Expected{RunTime: typically}}
+		w.s.predictor.Forget(task)
+		return w.s.predictor.RunTime(task)
 	}
-	check := func(name, family string, typically, want time.Duration, on basis) {
+	check := func(name, family string, typically, want time.Duration, on predict.Basis) {
 		t.Helper()
 		got, basis := of(name, family, typically)
-		if name != "a1" && typically == 0 && want != unknownRun { // means count in steps
-			if off := got - want; max(off, -off) <= want/runTimeStep {
+		if name != "a1" && typically == 0 && want != predict.UnknownRun { // means count in steps
+			if off := got - want; max(off, -off) <= want/predict.RunTimeStep {
 				got = want
 			}
 		}
@@ -165,11 +168,11 @@ func TestExpectedRunTime(t *testing.T) {
 			t.Errorf("%q of %q: %s (%d), want %s (%d)", name, family, got, basis, want, on)
 		}
 	}
-	check("", "", 0, unknownRun, guessed)
+	check("", "", 0, predict.UnknownRun, predict.Guessed)
 	taught(w, map[string]time.Duration{"a1": time.Hour, "a2": 3 * time.Hour, "b1": 5 * time.Hour})
-	check("a1", "a", 7*time.Hour, time.Hour, known)
-	check("a3", "a", 7*time.Hour, 7*time.Hour, typical)
-	check("a3", "a", 0, 2*time.Hour, typical)
-	check("c", "c", 0, 3*time.Hour, guessed)
-	check("", "", 0, 3*time.Hour, guessed)
+	check("a1", "a", 7*time.Hour, time.Hour, predict.Known)
+	check("a3", "a", 7*time.Hour, 7*time.Hour, predict.Typical)
+	check("a3", "a", 0, 2*time.Hour, predict.Typical)
+	check("c", "c", 0, 3*time.Hour, predict.Guessed)
+	check("", "", 0, 3*time.Hour, predict.Guessed)
 }

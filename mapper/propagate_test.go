@@ -7,6 +7,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // TestSiblingsLearn checks that, of tasks submitted together that do the same work, the
@@ -21,7 +22,7 @@ func TestSiblingsLearn(t *testing.T) {
 	w.wait(time.Minute)
 	w.exit(first, model.ExitOK)
 
-	want := max((6 * units.GiB).Scale(learnedFactor), 6*units.GiB+learnedLeast)
+	want := max((6 * units.GiB).Scale(predict.LearnedFactor), 6*units.GiB+predict.LearnedLeast)
 	if s := w.task(second); s.Learner || s.NextGrant != want {
 		t.Errorf("the second of the kind needs %s (learner: %v), want %s", s.NextGrant, s.Learner, want)
 	}

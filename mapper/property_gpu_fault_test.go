@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"carma/mapper/model"
+
+	"pgregory.net/rapid"
 )
 
 // resets says that some GPUs were reset, broken or not, known or not.

@@ -3,9 +3,9 @@ package mapper
 import (
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"carma/mapper/model"
+
+	"pgregory.net/rapid"
 )
 
 func (m *machine) touches(t *rapid.T) { m.step(t, model.TerminalInput{At: m.now, Task: m.aTask(t)}) }
@@ -26,7 +26,7 @@ func (m *machine) bookIdle(t *rapid.T, ev model.Event, decisions []model.Decisio
 					m.touched[u.Task] = m.tries[u.Task]
 				}
 			}
-			if g.Coarse || g.Fault != "" || g.SMACT > idleMost {
+			if g.Coarse || g.Fault != "" || g.SMACT > model.IdleActivity {
 				own := slices.ContainsFunc(g.Tasks, func(u model.TaskUse) bool { return u.Timed && u.Active == 0 }) && g.Fault == ""
 				if !own {
 					m.stirred[g.ID] = now

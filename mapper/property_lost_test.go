@@ -3,9 +3,9 @@ package mapper
 import (
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"carma/mapper/model"
+
+	"pgregory.net/rapid"
 )
 
 // takenIn adopts a container that the journal has lost: of an unknown task, of a waiting

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+
+	"pgregory.net/rapid"
 )
 
 // ranFrom is the instant since which an attempt runs, or has resumed.

@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 
 	"pgregory.net/rapid"
 )
@@ -77,17 +78,17 @@ func (m *machine) checkLaunchPlace(t *rapid.T, l model.Launch) {
 			if !slices.Contains(r.GPUs, grant.GPU) || r.User != "" && r.User == task.User || r.Account != "" && r.Account == task.Account || r.Until <= now {
 				continue
 			}
-			run, basis := m.s.predictor.runTime(task)
+			run, basis := m.s.predictor.RunTime(task)
 			if told := m.told[l.Task]; told > 0 {
-				run, basis = told, known
+				run, basis = told, predict.Known
 			}
-			if run = time.Duration(float64(run) * 1.5); basis != known {
+			if run = time.Duration(float64(run) * 1.5); basis != predict.Known {
 				run = time.Duration(float64(run) / 1.5 * 2)
 			}
-			if basis == guessed {
+			if basis == predict.Guessed {
 				run = 4 * time.Hour
 			}
-			if task.TimeLimit > 0 && (task.TimeLimit < run || basis == guessed) {
+			if task.TimeLimit > 0 && (task.TimeLimit < run || basis == predict.Guessed) {
 				run = task.TimeLimit
 			}
 			if r.From > now && now.Add(run) <= r.From {

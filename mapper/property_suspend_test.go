@@ -4,10 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+
+	"pgregory.net/rapid"
 )
 
 func (m *machine) suspends(t *rapid.T) {

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
+
+	"pgregory.net/rapid"
 )
 
 // TestWayProperties runs random histories with many preemptions, for each of the reasons,
@@ -126,8 +127,8 @@ func (m *machine) fillCrowd(t *rapid.T) {
 // maySwap reports whether a task may be suspended for one known to be short.
 func (m *machine) maySwap(id model.TaskID, waits *model.Task, most time.Duration) bool {
 	limit := m.shape[waits.ID].TimeLimit
-	_, basis := m.s.predictor.runTime(m.s.TaskByID(id))
-	return m.opt.SwapShorter && waits.GPUs == 1 && waits.Phase != model.Suspended && basis != guessed &&
+	_, basis := m.s.predictor.RunTime(m.s.TaskByID(id))
+	return m.opt.SwapShorter && waits.GPUs == 1 && waits.Phase != model.Suspended && basis != predict.Guessed &&
 		most > 0 && most <= swapMost && (limit == 0 || most <= limit)
 }
 

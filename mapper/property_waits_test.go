@@ -4,9 +4,9 @@ import (
 	"strings"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"carma/mapper/model"
+
+	"pgregory.net/rapid"
 )
 
 // limits are the groups from which tasks draw, with how many of each may run or be

@@ -19,7 +19,7 @@ func (q *schedulingQueue) rankOf(t *model.Task) units.Instant {
 	if t.Behind > 0 {
 		from = t.QueuedAt
 	}
-	run, _ := q.predictor.runTime(t)
+	run, _ := q.predictor.RunTime(t)
 	return from.Add(sjfWeight * min(run, maxRun) * time.Duration(max(1, min(t.GPUs, maxRankGPUs))))
 }
 

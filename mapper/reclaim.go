@@ -2,53 +2,8 @@ package mapper
 
 import (
 	"carma/internal/units"
-	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
-
-// A grant is cut to the highest observed memory times shrinkFactor, or plus shrinkLeast
-// if that is more: samples miss short spikes.
-const (
-	shrinkFactor = 1.05
-	shrinkLeast  = 256 * units.MiB
-)
-
-// shrunk returns the memory to which a resident's grant would be cut.
-func (pr *predictor) shrunk(r *model.Resident) units.Bytes {
-	if pr.TaskByID(r.Task).Learner {
-		return r.Peak.Scale(pr.growth.margin()) + settledExtra
-	}
-	return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast)
-}
-
-// shrinksAt returns the instant at which a resident's grant may be cut if its memory does
-// not grow.
-func (pr *predictor) shrinksAt(r *model.Resident) units.Instant {
-	if r.Learning {
-		return pr.settlesAt(r)
-	}
-	return r.GrewAt.Add(pr.Options().Shrink)
-}
-
-// shrinks reports whether a resident's grant can be cut. It cannot before its memory was
-// sampled.
-func (pr *predictor) shrinks(r *model.Resident) bool {
-	after := pr.Options().Shrink
-	if r.Learning {
-		after = pr.Options().LearnMemory
-	}
-	return after > 0 && r.Peak > 0 && !r.Exclusive && pr.shrunk(r) < r.Grant
-}
-
-// shrinkLater schedules the check of a resident's grant.
-func (pr *predictor) shrinkLater(r *model.Resident) {
-	if r.ShrinkAt != 0 || !pr.shrinks(r) {
-		return
-	}
-	r.ShrinkAt = pr.shrinksAt(r)
-	pr.CheckGrantsBy(r.ShrinkAt)
-	pr.SetTimer(r.ShrinkAt, ledger.Timer{})
-}
 
 // shrink cuts the grants of tasks whose memory has not grown for a while, so that an
 // excessive estimate does not keep others out for a whole run.
@@ -66,8 +21,8 @@ func (s *State) shrink() {
 				continue
 			}
 			r.ShrinkAt = 0
-			if s.Now() < s.predictor.shrinksAt(r) {
-				s.predictor.shrinkLater(r)
+			if s.Now() < s.predictor.ShrinkTime(r) {
+				s.predictor.ScheduleShrink(r)
 				continue
 			}
 			s.cutGrant(g, r)
@@ -76,11 +31,47 @@ func (s *State) shrink() {
 }
 
 func (s *State) cutGrant(g *model.GPU, r *model.Resident) {
-	if !s.predictor.shrinks(r) {
+	if !s.predictor.CanShrink(r) {
 		return
 	}
 	if r.Learning {
 		r.Learning, r.SettledAt = false, r.Peak
 	}
-	s.users.Regrant(s.TaskByID(r.Task), g, s.predictor.shrunk(r))
+	s.users.Regrant(s.TaskByID(r.Task), g, s.predictor.ShrunkGrant(r))
 }
+
+// learnerGrant returns the grant of a learner on a GPU: all memory that is free there
+// beside the margin, within its user's quota.
+func (s *State) learnerGrant(t *model.Task, g *model.GPU) units.Bytes {
+	grant := s.FreeMemory(g) - s.queue.withheld(t, g)
+	if !g.Idle() {
+		grant -= s.Ledger.Options().Margin
+	}
+	if left, bounded := s.users.MemoryLeft(t.User, t.Account); bounded {
+		grant = min(grant, left/units.Bytes(t.GPUs))
+	}
+	return max(grant, t.NextGrant)
+}
+
+// reclaim cuts the margins of learners on a GPU for a task that needs more there: no task
+// has asked for these margins.
+func (s *State) reclaim(g *model.GPU, forTask model.TaskID, missing units.Bytes) {
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		t := s.TaskByID(r.Task)
+		least := max(r.Peak.Scale(reclaimedFactor), r.Peak+reclaimedExtra)
+		if missing <= 0 || r.Task == forTask || r.Exclusive || r.Learning || r.Peak == 0 || !t.Learner || least >= r.Grant {
+			continue
+		}
+		cut := min(r.Grant-least, missing)
+		missing -= cut
+		s.users.Regrant(t, g, r.Grant-cut)
+	}
+}
+
+// The margin that is left of a learner's grant above its peak if a neighbour needs the
+// room.
+const (
+	reclaimedFactor = 1.01
+	reclaimedExtra  = 128 * units.MiB
+)

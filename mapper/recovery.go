@@ -5,6 +5,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // exited removes an attempt from its GPUs and decides what follows for the task.
@@ -39,8 +40,8 @@ func (s *State) exited(ev model.Exited) {
 	} else if a.Started == 0 {
 		s.breakers.unprobed(t, a)
 	}
-	t.Seen = s.predictor.observedLoad(t)
-	s.predictor.learnGrowth(t, a)
+	t.Seen = s.predictor.ObservedLoad(t)
+	s.predictor.LearnGrowth(t, a)
 	s.users.Release(t)
 	s.ReleaseHost(t, a)
 	s.unsuspend(t, a)
@@ -81,7 +82,7 @@ func (ln *learner) endAttempt(t *model.Task, a *model.Attempt, ev model.Exited) 
 			t.SlotUsed, t.Phase = false, model.Running
 		}
 	}
-	ln.predictor.progress(t)
+	ln.predictor.UpdateWork(t)
 	if a.Started > 0 { // no progress after its end
 		t.Done = min(t.Done, max(0, a.Ended.Sub(a.Started)-a.SuspendedTime).Seconds())
 	}
@@ -170,7 +171,7 @@ func outcome(ev model.Exited) model.Reason {
 
 func (s *State) takeOff(g *model.GPU, id model.TaskID) {
 	g.Remove(id)
-	s.placer.pace([]*model.GPU{g})
+	s.predictor.TasksChanged([]*model.GPU{g})
 	if g.Idle() {
 		// The last samples were of tasks that have ended.
 		g.SMACT, g.SMOCC, g.DRAMA = 0, 0, 0
@@ -201,7 +202,7 @@ func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
 		t.NextGrant = max(t.NextGrant, stagedFloor*units.Bytes(min(t.OOMs, 2)))
 		t.NextExclusive = t.NextExclusive || t.OOMs > 2
 	case t.OOMs == 1:
-		t.NextGrant = afterOOM(max(v.demand, t.NextGrant))
+		t.NextGrant = predict.AfterOOM(max(v.demand, t.NextGrant))
 	default:
 		t.NextGrant = max(v.demand, t.NextGrant).Scale(oomAgainFactor).Clamp()
 	}
@@ -234,7 +235,7 @@ func (s *State) recoverSuspected(t *model.Task, a *model.Attempt, ev model.Exite
 		s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMBlameless}.WithCause(v.reason))
 		return true
 	}
-	need := min(afterOOM(max(v.demand, t.NextGrant)), v.most)
+	need := min(predict.AfterOOM(max(v.demand, t.NextGrant)), v.most)
 	if t.Suspected || need <= a.Grants[0].Memory {
 		return false
 	}
@@ -245,9 +246,6 @@ func (s *State) recoverSuspected(t *model.Task, a *model.Attempt, ev model.Exite
 	s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMSuspected, Text: ev.Message}.WithCause(v.reason))
 	return true
 }
-
-// afterOOM returns the next grant of a task after its first GPU OOM.
-func afterOOM(demand units.Bytes) units.Bytes { return (demand.Scale(oomFactor) + oomExtra).Clamp() }
 
 // recoverNotAtFault runs a task again, on another GPU if possible, after a failure that
 // was not its fault. The wait before that doubles, at most maxBackoffDoublings times.

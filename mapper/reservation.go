@@ -8,11 +8,12 @@ import (
 	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 const (
 	// reservedKnown is the factor by which a run with a known time may take longer before
-	// a reservation. For other run times it is latenessTypical.
+	// a reservation. For other run times it is that of a typical one.
 	reservedKnown = 1.5
 	// reservedAhead is the time before a reservation in which no task with an unknown run
 	// time is started.
@@ -52,12 +53,12 @@ func (pl *placer) dropReservations(which func(*model.Reservation) bool) {
 // latestEnd returns the latest likely end of a task that is started now, or false if its
 // run time is not known.
 func (q *schedulingQueue) latestEnd(t *model.Task) (units.Instant, bool) {
-	run, basis := q.predictor.runTime(t)
+	run, basis := q.predictor.RunTime(t)
 	switch basis {
-	case known:
+	case predict.Known:
 		run = time.Duration(float64(run) * reservedKnown)
-	case typical:
-		run = time.Duration(float64(run) * latenessTypical)
+	case predict.Typical:
+		run = time.Duration(float64(run) * predict.Typical.Lateness())
 	default:
 		run = 0
 	}

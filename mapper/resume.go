@@ -28,7 +28,7 @@ func (pre *preempter) backRunning(t *model.Task) {
 		pre.SetTimer(max(pre.LimitEnds(t), pre.Now()), ledger.Timer{Task: t.ID, Attempt: a.N})
 	}
 	for _, grant := range a.Grants { // it has a load again
-		pre.placer.predict([]*model.GPU{pre.GPU(grant.GPU)})
+		pre.predictor.UpdateSpeeds([]*model.GPU{pre.GPU(grant.GPU)})
 	}
 	mover := ""
 	if why.Code == model.ReasonMoved {
@@ -70,7 +70,7 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 	s.preempter.clearNominations(t)
 	s.users.Dequeued(t)
 	s.users.Occupy(t)
-	s.placer.pace(gpus)
+	s.predictor.TasksChanged(gpus)
 	s.placer.markLaunched(gpus)
 	if s.queue.head.Task == t.ID {
 		s.queue.head = headReservation{}

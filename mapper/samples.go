@@ -37,8 +37,10 @@ func (s *State) found(ev model.GPUsFound) {
 	s.SortGPUs()
 	s.placer.inventoryChanged(next)
 	s.preempter.clearIdle()
-	s.placer.findMPSDomains()
-	s.placer.predict(shared)
+	if s.predictor.FindMPSDomains() {
+		s.placer.dropCache()
+	}
+	s.predictor.UpdateSpeeds(shared)
 	s.MarkDirty()
 }
 
@@ -103,9 +105,9 @@ func (s *State) sampled(ev model.Sampled) {
 		}
 		s.setPersistentFault(g, in)
 		g.Used = in.Used.Clamp()
-		s.predictor.observe(g)
-		s.predictor.readAnew(g, in.Coarse)
-		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
+		s.predictor.RecordActivity(g)
+		s.predictor.SetCoarse(g, in.Coarse)
+		g.SMACT, g.SMOCC, g.DRAMA = model.Fraction(in.SMACT), model.Fraction(in.SMOCC), model.Fraction(in.DRAMA)
 		for j := range g.Residents {
 			g.Residents[j].Used = 0
 			g.Residents[j].Active, g.Residents[j].Timed = 0, false
@@ -114,19 +116,19 @@ func (s *State) sampled(ev model.Sampled) {
 			if r := g.Resident(u.Task); r != nil {
 				r.Used = u.Used.Clamp()
 				if u.Timed {
-					r.Active, r.Timed = score(u.Active), true
+					r.Active, r.Timed = model.Fraction(u.Active), true
 				}
 				if r.Peak == 0 && r.Used > 0 {
 					r.QuietSince = 0 // it has allocated memory
 				}
 				if r.Used > r.Peak {
 					r.Peak, r.GrewAt = r.Used, s.Now()
-					s.predictor.shrinkLater(r)
+					s.predictor.ScheduleShrink(r)
 				}
 			}
 		}
 		g.Settle()
-		s.learner.busyWith(g)
+		s.predictor.NoteActivity(g)
 		s.checkGrants(g)
 		s.noteOverran(g)
 		g.Read = true
@@ -135,12 +137,4 @@ func (s *State) sampled(ev model.Sampled) {
 			s.MarkDirty() // most samples do not make room for a task
 		}
 	}
-}
-
-// score limits a monitor's figure to 0 to 1; NaN is 0.
-func score(f float64) float64 {
-	if !(f > 0) {
-		return 0
-	}
-	return min(f, 1)
 }

@@ -7,6 +7,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // schedulingQueue holds what decides in which order tasks are tried: the queues, the
@@ -15,7 +16,7 @@ import (
 type schedulingQueue struct {
 	*ledger.Ledger
 	users     *fairshare.Users
-	predictor *predictor
+	predictor *predict.Predictor
 
 	waiting   queues                          // the waiting tasks
 	followers map[model.TaskID][]model.TaskID // of each task, the held tasks that depend on it; look-up only; each list in order of number
@@ -29,7 +30,7 @@ type schedulingQueue struct {
 	sums backlog // derived from the waiting tasks
 }
 
-func newSchedulingQueue(l *ledger.Ledger, us *fairshare.Users, pr *predictor) *schedulingQueue {
+func newSchedulingQueue(l *ledger.Ledger, us *fairshare.Users, pr *predict.Predictor) *schedulingQueue {
 	q := &schedulingQueue{Ledger: l, users: us, predictor: pr, followers: map[model.TaskID][]model.TaskID{}, groups: map[string]*group{}}
 	q.waiting.byPriority = l.Options().ByPriority()
 	if l.Options().Fair() {
@@ -39,7 +40,7 @@ func newSchedulingQueue(l *ledger.Ledger, us *fairshare.Users, pr *predictor) *s
 }
 
 // clone returns a copy for copies of the ledger, the users and the predictor.
-func (q *schedulingQueue) clone(l *ledger.Ledger, us *fairshare.Users, pr *predictor) *schedulingQueue {
+func (q *schedulingQueue) clone(l *ledger.Ledger, us *fairshare.Users, pr *predict.Predictor) *schedulingQueue {
 	c := newSchedulingQueue(l, us, pr)
 	c.waiting = q.waiting.clone(us, func(id model.TaskID) *model.Task { return l.TaskByID(id) })
 	for id, all := range q.followers {

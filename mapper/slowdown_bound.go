@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // slowdownBound caches what is needed to reject most candidates by the first step of
@@ -18,18 +19,18 @@ type slowdownBound struct {
 
 // boundCase is one of the two cases.
 type boundCase struct {
-	demands []loadDemand
+	demands []predict.Demand
 	left    []float64
-	bounds  []bound
+	bounds  []predict.Bound
 	// beside are the speeds beside a candidate with a typical load, by its class, with
 	// the candidate last, or empty if not computed.
-	beside [classes][]float64
+	beside [predict.Classes][]float64
 }
 
 // slowdownBound updates the bounds of a memo.
-func (pr *predictor) slowdownBound(m *memo) *slowdownBound {
+func (pl *placer) slowdownBound(m *memo) *slowdownBound {
 	v := &m.bound
-	most := pr.predictedCap()
+	most := pl.predictor.PredictedCap()
 	if v.most == most {
 		return v
 	}
@@ -38,10 +39,10 @@ func (pr *predictor) slowdownBound(m *memo) *slowdownBound {
 	v.late.begin()
 	for i := range m.parts {
 		p := m.parts[i]
-		allowed := p.worst() + slowAlready
-		v.as.add(&p, p.demand, p.within(max(most-capMargin, allowed), false))
-		p.left *= lateness[p.basis]
-		v.late.add(&p, p.worstDemand, p.within(max(most, allowed), true))
+		allowed := p.SlowdownForCap() + slowAlready
+		v.as.add(&p, p.Demand, p.Within(max(most-capMargin, allowed), false))
+		p.Left *= p.Basis.Lateness()
+		v.late.add(&p, p.WorstDemand, p.Within(max(most, allowed), true))
 	}
 	return v
 }
@@ -53,42 +54,42 @@ func (v *boundCase) begin() {
 	}
 }
 
-func (v *boundCase) add(p *residentForecast, d loadDemand, b bound) {
-	v.demands, v.left, v.bounds = append(v.demands, d), append(v.left, p.left), append(v.bounds, b)
+func (v *boundCase) add(p *predict.TaskForecast, d predict.Demand, b predict.Bound) {
+	v.demands, v.left, v.bounds = append(v.demands, d), append(v.left, p.Left), append(v.bounds, b)
 }
 
 // certainlySlow reports whether a candidate is certain to be rejected on a GPU, because
 // it or a resident would be slowed down too much. False means not known yet.
-func (pr *predictor) certainlySlow(g *model.GPU, m *memo, n *candidate) bool {
-	v, on := pr.slowdownBound(m), pr.sharingMode(g)
-	with := residentForecast{left: n.left, elsewhere: 1, basis: n.basis}
-	if v.as.tooSlow(on, m.parts, &with, n.demand, n.class, with.within(v.most-capMargin, false)) {
+func (pl *placer) certainlySlow(g *model.GPU, m *memo, n *candidate) bool {
+	v, on := pl.slowdownBound(m), pl.predictor.SharingMode(g)
+	with := predict.TaskForecast{Left: n.left, Elsewhere: 1, Basis: n.basis}
+	if v.as.tooSlow(on, m.parts, &with, n.demand, n.class, with.Within(v.most-capMargin, false)) {
 		return true
 	}
-	with.left *= lateness[with.basis]
-	return v.late.tooSlow(on, m.parts, &with, n.worst, n.class, with.within(v.most, true))
+	with.Left *= with.Basis.Lateness()
+	return v.late.tooSlow(on, m.parts, &with, n.worst, n.class, with.Within(v.most, true))
 }
 
 // tooSlow reports whether a bound is certain to be exceeded beside a candidate, the last
 // part, with demand d and bound most. class is the class of its load if typical, or -1.
-func (v *boundCase) tooSlow(on sharingMode, there []residentForecast, last *residentForecast, d loadDemand, class int, most bound) bool {
+func (v *boundCase) tooSlow(on predict.SharingMode, there []predict.TaskForecast, last *predict.TaskForecast, d predict.Demand, class int, most predict.Bound) bool {
 	speeds := v.speeds(on, d, class)
 	next := math.Inf(1)
 	for i := range there {
 		p := &there[i]
-		speed := min(speeds[i], p.elsewhere)
+		speed := min(speeds[i], p.Elsewhere)
 		next = min(next, v.left[i]/speed)
-		if p.staying(speed) > v.bounds[i].persisting {
+		if p.SlowdownBeside(speed) > v.bounds[i].Persisting {
 			return true
 		}
 	}
-	speed := min(speeds[len(there)], last.elsewhere)
-	next = min(next, last.left/speed)
-	if last.staying(speed) > most.persisting || next+max(last.left-next*speed, 0) > most.finish {
+	speed := min(speeds[len(there)], last.Elsewhere)
+	next = min(next, last.Left/speed)
+	if last.SlowdownBeside(speed) > most.Persisting || next+max(last.Left-next*speed, 0) > most.Finish {
 		return true
 	}
 	for i := range there {
-		if next+max(v.left[i]-next*min(speeds[i], there[i].elsewhere), 0) > v.bounds[i].finish {
+		if next+max(v.left[i]-next*min(speeds[i], there[i].Elsewhere), 0) > v.bounds[i].Finish {
 			return true
 		}
 	}
@@ -96,16 +97,16 @@ func (v *boundCase) tooSlow(on sharingMode, there []residentForecast, last *resi
 }
 
 // speeds returns the speeds of the tasks there and of a candidate.
-func (v *boundCase) speeds(on sharingMode, d loadDemand, class int) []float64 {
+func (v *boundCase) speeds(on predict.SharingMode, d predict.Demand, class int) []float64 {
 	if class < 0 {
 		v.demands = append(v.demands, d)
-		speeds := on.speeds(on.scratch[:0], v.demands)
+		speeds := on.Speeds(on.Buffer(), v.demands)
 		v.demands = v.demands[:len(v.demands)-1]
 		return speeds
 	}
 	if len(v.beside[class]) == 0 {
 		v.demands = append(v.demands, d)
-		v.beside[class] = on.speeds(v.beside[class], v.demands)
+		v.beside[class] = on.Speeds(v.beside[class], v.demands)
 		v.demands = v.demands[:len(v.demands)-1]
 	}
 	return v.beside[class]

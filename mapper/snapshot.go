@@ -8,6 +8,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // snapshot is a state's form on disk. Each part has its section; JSON has all fields in
@@ -28,8 +29,9 @@ type snapshot struct {
 
 // The sections of the parts in packages of their own.
 type (
-	ledgerSnapshot = ledger.Snapshot
-	usersSnapshot  = fairshare.Snapshot
+	ledgerSnapshot    = ledger.Snapshot
+	usersSnapshot     = fairshare.Snapshot
+	predictorSnapshot = predict.Snapshot
 )
 
 // snapshotFormat is the format that this version writes. It reads all formats from 1 on:
@@ -41,7 +43,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
 		Format: snapshotFormat, Paused: s.paused, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again,
 		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.snapshot(), queueSnapshot: s.queue.snapshot(),
-		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.snapshot(), usersSnapshot: s.users.Save(),
+		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
 	})
 }
 
@@ -76,7 +78,7 @@ func (snap *snapshot) state() (*State, error) {
 	if err := n.breakers.restore(snap.breakersSnapshot); err != nil {
 		return nil, err
 	}
-	if err := n.predictor.restore(snap.predictorSnapshot); err != nil {
+	if err := n.predictor.Restore(snap.predictorSnapshot); err != nil {
 		return nil, err
 	}
 	if err := n.users.Restore(snap.usersSnapshot); err != nil {
@@ -90,7 +92,9 @@ func (snap *snapshot) state() (*State, error) {
 		return nil, err
 	}
 	n.queue.regroup(n.TaskList())
-	n.placer.findMPSDomains()
+	if n.predictor.FindMPSDomains() {
+		n.placer.dropCache()
+	}
 	n.FillShares()
 	n.users.Recount(n.queue.waitingList())
 	return n, n.Audit()

@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 const (
@@ -163,12 +164,12 @@ func (f *startForecast) ends(t *model.Task) units.Instant {
 	done := t.DoneBy(f.s.Now())
 	w := f.whole[t.ID]
 	if w.attempt != a.N {
-		left, basis := f.s.predictor.left(t, done)
-		if basis == guessed && f.s.predictor.runs().all.n == 0 { // nothing to guess by
+		left, basis := f.s.predictor.WorkLeft(t, done)
+		if basis == predict.Guessed && !f.s.predictor.KnowsRuns() { // nothing to guess by
 			return units.Never
 		}
 		if f.late {
-			left *= lateness[basis]
+			left *= basis.Lateness()
 		}
 		w = attemptWork{a.N, done + left}
 		f.whole[t.ID] = w
@@ -187,7 +188,7 @@ func (f *startForecast) uses(id model.TaskID, by float64) {
 		g := f.s.GPU(grant.GPU)
 		if r := g.Resident(id); r != nil {
 			g.Used = max(0, g.Used+r.Used.Scale(by))
-			g.SMACT = score(g.SMACT + by*r.Load.SMACT*r.Speed)
+			g.SMACT = model.Fraction(g.SMACT + by*r.Load.SMACT*r.Speed)
 			g.Changed()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // State is the whole state of the mapper. It is not safe for concurrent use: one
@@ -15,7 +16,7 @@ type State struct {
 	*ledger.Ledger
 
 	users     *fairshare.Users
-	predictor *predictor
+	predictor *predict.Predictor
 	breakers  *breakers
 	queue     *schedulingQueue
 	placer    *placer
@@ -43,7 +44,7 @@ func New(opt model.Options) *State {
 		panic("mapper.New: " + err.Error())
 	}
 	l := ledger.New(opt, p.idleOnly)
-	s := &State{Ledger: l, users: fairshare.New(l), predictor: newPredictor(l), breakers: newBreakers(l)}
+	s := &State{Ledger: l, users: fairshare.New(l), predictor: predict.New(l), breakers: newBreakers(l)}
 	s.queue = newSchedulingQueue(l, s.users, s.predictor)
 	s.placer = newPlacer(l, s.predictor, s.queue, p)
 	s.wire()

@@ -31,22 +31,3 @@ func (s *State) estimated(ev model.Estimated) {
 	}
 	s.admit(t)
 }
-
-// appraise computes the first grant from the estimate and from earlier runs.
-func (ln *learner) appraise(t *model.Task) {
-	ln.predictor.recallHost(t)
-	if t.GPUs == 0 {
-		t.NextGrant, t.Learner, t.NextExclusive = 0, false, false
-		return
-	}
-	ln.predictor.recall(t)
-	t.NextGrant = t.Estimate.Memory.Clamp()
-	t.Learner = ln.Learns(t)
-	t.NextExclusive = t.Exclusive || t.Estimate.WholeGPU && !t.Learner
-	if t.Learner {
-		t.NextGrant = ln.LearnerNeed(t.GPUs)
-	}
-	if most := ln.MostBookable().Of(t.GPUs); t.Estimate.ExceedsByMargin(most) {
-		t.NextGrant, t.NextExclusive = t.Estimate.Point.Clamp(), true
-	}
-}

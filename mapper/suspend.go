@@ -46,11 +46,11 @@ func (pre *preempter) suspendAs(t *model.Task, what model.Suspension, why model.
 
 // beginSuspension begins a suspension: the task does no work from now on.
 func (pre *preempter) beginSuspension(t *model.Task, what model.Suspension) {
-	pre.predictor.progress(t)
+	pre.predictor.UpdateWork(t)
 	t.Phase, t.Suspension = model.Suspending, &what
 	pre.bookSuspendedMemory(t)
 	for _, grant := range t.Current().Grants {
-		pre.placer.pace([]*model.GPU{pre.GPU(grant.GPU)})
+		pre.predictor.TasksChanged([]*model.GPU{pre.GPU(grant.GPU)})
 	}
 }
 

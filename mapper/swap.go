@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // A swap: a long task is suspended for a short one that waits, if that saves more waiting
@@ -35,7 +36,7 @@ func (pre *preempter) swaps(t *model.Task) bool {
 	if !pre.Options().SwapShorter || t.Phase == model.Suspended || t.GPUs != 1 || pre.swapsTried >= swapTries {
 		return false
 	}
-	n, ok := pre.predictor.length(t)
+	n, ok := pre.predictor.LongestRun(t)
 	if !ok || n > swapMost {
 		return false
 	}
@@ -43,27 +44,16 @@ func (pre *preempter) swaps(t *model.Task) bool {
 	return true
 }
 
-// length returns the longest likely run time of a waiting task, or false if not known.
-func (pr *predictor) length(t *model.Task) (n time.Duration, ok bool) {
-	if run, basis := pr.runTime(t); basis != guessed {
-		n = time.Duration(min(run.Seconds()*lateness[basis], 1e9) * float64(time.Second))
-	}
-	if t.TimeLimit > 0 && (n == 0 || t.TimeLimit < n) {
-		n = t.TimeLimit
-	}
-	return n, n > 0
-}
-
 // swapsFor reports whether a running task is likely to continue for so much longer, and
 // was suspended so little, that it may be suspended for a shorter one.
 func (pre *preempter) swapsFor(v, t *model.Task) bool {
-	whole, basis := pre.predictor.runTime(v)
-	if basis == guessed {
+	whole, basis := pre.predictor.RunTime(v)
+	if basis == predict.Guessed {
 		return false
 	}
-	left, _ := pre.predictor.left(v, v.DoneBy(pre.Now()))
-	short, _ := pre.predictor.length(t)
-	return left >= swapGain*lateness[basis]*short.Seconds() && (pre.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
+	left, _ := pre.predictor.WorkLeft(v, v.DoneBy(pre.Now()))
+	short, _ := pre.predictor.LongestRun(t)
+	return left >= swapGain*basis.Lateness()*short.Seconds() && (pre.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
 }
 
 // gains reports whether the waiting that a swap saves is worth its cost to the others.
@@ -73,7 +63,7 @@ func (pre *preempter) gains(t *model.Task, picked []preemption) bool {
 		cost += w.cost
 	}
 	if pre.placer.policy.pick != nil { // its own run is in it
-		run, _ := pre.predictor.runTime(t)
+		run, _ := pre.predictor.RunTime(t)
 		cost -= run.Seconds()
 	}
 	wait := pre.waitOf(t)
@@ -107,14 +97,14 @@ func (pl *placer) takesAt(t *model.Task, g *model.GPU) units.Instant {
 	}
 	after := g.Clone()
 	there := slices.Clone(pl.memo(g).parts)
-	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
+	slices.SortStableFunc(there, func(a, b predict.TaskForecast) int { return cmp.Compare(a.Finish, b.Finish) })
 	gone := 0.0
 	for pl.reject(t, after) != "" {
-		if len(there) == 0 || math.IsInf(there[0].finish, 0) {
+		if len(there) == 0 || math.IsInf(there[0].Finish, 0) {
 			return units.Never
 		}
-		gone = there[0].finish
-		after.RemoveTask(there[0].task)
+		gone = there[0].Finish
+		after.RemoveTask(there[0].Task)
 		there = there[1:]
 	}
 	return pl.Now().Add(time.Duration(min(gone, 1e9) * float64(time.Second)))

@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 
 	"pgregory.net/rapid"
 )
@@ -24,9 +25,7 @@ func TestResortOfAKind(t *testing.T) {
 			s.Step(model.Estimated{At: at, Task: r.ID, Estimate: model.Estimate{Memory: units.GiB}})
 		}
 		kind := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "learned")
-		e := s.learner.kindHistoryWith(&model.Task{Request: model.Request{Kind: kind}})
-		e.setForBench(units.GiB, time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes"))*time.Minute)
-		s.placer.dropCache()
+		s.learnKinds(&predict.KindHistory{Kind: kind, Peak: units.GiB, Alone: time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes")) * time.Minute})
 		plain := s.Clone()
 		plain.queue.resort(func(*model.Task) bool { return true })
 		s.queue.resortKind(kind)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // TestPaced checks a task's known speed alone, and its comparisons.
@@ -26,8 +27,8 @@ func TestPaced(t *testing.T) {
 	w.shows(resnet, resnet)
 	w.wait(30 * time.Second)
 	w.tells(a, 70) // in part of the time it was alone
-	if !w.s.predictor.pairs.IsZero() {
-		t.Errorf("%+v was learned while the neighbours changed", w.s.predictor.pairs.all)
+	if !w.s.predictor.Save().Pairs.IsZero() {
+		t.Errorf("%+v was learned while the neighbours changed", w.s.predictor.Save().Pairs.All)
 	}
 	if p := w.task(a).Pace; p.Alone != 110 || p.Rate != 70 {
 		t.Errorf("it goes as %+v", p)
@@ -91,19 +92,19 @@ func TestShareTellsRunTime(t *testing.T) {
 	for _, row := range []struct {
 		share float64
 		want  time.Duration // 0: nothing
-	}{{0.25, 8 * time.Minute}, {leastDone, 100 * time.Minute}, {leastDone / 2, 0}, {0, 0}, {math.NaN(), 0}, {-1, 0}, {7, 2 * time.Minute}} {
+	}{{0.25, 8 * time.Minute}, {predict.LeastDone, 100 * time.Minute}, {predict.LeastDone / 2, 0}, {0, 0}, {math.NaN(), 0}, {-1, 0}, {7, 2 * time.Minute}} {
 		w := newWorld(t, uncapped(), 1)
 		a := w.put(0, resnet, "a")
 		w.wait(2 * time.Minute)
 		w.paces(model.Throughput{Task: a, Rate: 100, Share: row.share})
-		run, basis := w.s.predictor.runTime(w.task(a))
+		run, basis := w.s.predictor.RunTime(w.task(a))
 		if row.want == 0 {
-			if basis == known {
+			if basis == predict.Known {
 				t.Errorf("a share of %v tells %s", row.share, run)
 			}
 			continue
 		}
-		if off := run - row.want; basis != known || max(off, -off) > time.Second {
+		if off := run - row.want; basis != predict.Known || max(off, -off) > time.Second {
 			t.Errorf("a share of %v after 2 min tells %s (%d), want %s", row.share, run, basis, row.want)
 		}
 	}

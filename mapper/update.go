@@ -94,7 +94,7 @@ func (ln *learner) updateWaiting(t *model.Task, c *model.TaskUpdate) {
 		t.Expected, t.Doubt = *c.Expected, 0
 	}
 	ln.placer.retry(t)
-	ln.predictor.forget(t)
+	ln.predictor.Forget(t)
 	switch {
 	case len(t.Attempts) == 0:
 		ln.appraise(t)

@@ -2,13 +2,13 @@ package mapper
 
 import (
 	"math"
-	"slices"
 	"testing"
 	"time"
 
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 
 	"pgregory.net/rapid"
 )
@@ -28,10 +28,10 @@ func TestCoarseIsABound(t *testing.T) {
 		known       loads
 		least, most float64
 	}{
-		{"idle", 0, nil, unknownLeast, unknownLeast},
+		{"idle", 0, nil, predict.UnknownLeast, predict.UnknownLeast},
 		{"small kernels", 0.55, nil, 0.15, 0.25},
 		{"a kernel runs all the time", 1, nil, 0.6, 0.9},
-		{"little more than the known one's", 0.6, loads{small}, unknownLeast, 0.2},
+		{"little more than the known one's", 0.6, loads{small}, predict.UnknownLeast, 0.2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, uncapped(), 1)
@@ -46,8 +46,8 @@ func TestCoarseIsABound(t *testing.T) {
 			if r.Unseen || !r.Bound || r.Load.SMACT < row.least-1e-9 || r.Load.SMACT > row.most || r.Doubt < model.CoarseDoubt {
 				t.Errorf("it is taken for %+v, in doubt by %v, unseen %v", r.Load, r.Doubt, r.Unseen)
 			}
-			if e := w.task(id).Expected; len(e.Loads) > 0 || !w.s.predictor.classCounts.IsZero() {
-				t.Errorf("learned: %+v, %+v", e, w.s.predictor.classCounts)
+			if e := w.task(id).Expected; len(e.Loads) > 0 || !w.s.predictor.Save().Population.IsZero() {
+				t.Errorf("learned: %+v, %+v", e, w.s.predictor.Save().Population)
 			}
 		})
 	}
@@ -69,12 +69,12 @@ func TestCoarseReplacesNothing(t *testing.T) {
 			t.Errorf("coarse %v: it is taken for %+v", coarse, g.Resident(a).Load)
 		}
 		g.Resident(a).Load = small
-		if more := w.s.predictor.extra(g); (more == 0) != coarse {
+		if more := w.s.predictor.UnexplainedActivity(g); (more == 0) != coarse {
 			t.Errorf("coarse %v: others are taken to do %v there", coarse, more)
 		}
-		w.wait(2 * aloneLeast * time.Second)
+		w.wait(2 * predict.AloneLeast * time.Second)
 		w.exit(a, model.ExitOK)
-		if e := w.s.predictor.history.of("k"); e == nil || (len(e.Loads) == 0) != coarse {
+		if e := w.s.kindHistory("k"); e == nil || (len(e.Loads) == 0) != coarse {
 			t.Errorf("coarse %v: the history has %+v", coarse, e)
 		}
 	}
@@ -87,19 +87,19 @@ func TestCoarseTime(t *testing.T) {
 	w := newWorld(t, opt, 1)
 	a := w.does(small, "k")
 	w.seen(small, 0)
-	w.wait(model.SettleTime + aloneLeast*time.Second/2)
+	w.wait(model.SettleTime + predict.AloneLeast*time.Second/2)
 	w.coarsely(1)
 	w.wait(time.Hour)
 	w.seen(small, 0)
 	w.wait(model.SettleTime)
 	r := w.s.GPU("GPU-0").Resident(a)
 	w.seen(small, 0)
-	if r.Observed.Seconds != aloneLeast/2 {
-		t.Errorf("%v s were seen, want %v", r.Observed.Seconds, aloneLeast/2)
+	if r.Observed.Seconds != predict.AloneLeast/2 {
+		t.Errorf("%v s were seen, want %v", r.Observed.Seconds, predict.AloneLeast/2)
 	}
-	w.wait(aloneLeast * time.Second / 2)
+	w.wait(predict.AloneLeast * time.Second / 2)
 	w.exit(a, model.ExitOK)
-	if e := w.s.predictor.history.of("k"); e == nil || len(e.Loads) != 1 || math.Abs(e.Loads[0].SMACT-small.SMACT) > 1e-9 {
+	if e := w.s.kindHistory("k"); e == nil || len(e.Loads) != 1 || math.Abs(e.Loads[0].SMACT-small.SMACT) > 1e-9 {
 		t.Errorf("the history has %+v", e)
 	}
 }
@@ -185,7 +185,7 @@ func TestCoarseLearner(t *testing.T) {
 	for _, row := range []struct {
 		share float64
 		want  bool
-	}{{small.Busy(), false}, {small.Busy() + 2*activeLeast, true}} {
+	}{{small.Busy(), false}, {small.Busy() + 2*predict.ActiveLeast, true}} {
 		w := newWorld(t, opt, 1)
 		w.does(small, "")
 		id := w.submitOnly(nil)
@@ -222,13 +222,13 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 			t.Repeat(map[string]func(*rapid.T){
 				"submit": m.submit, "estimate": m.estimate, "start": m.start, "exit": m.exit, "engine": m.engine, "restart": m.restart, "look": look,
 				"": func(t *rapid.T) {
-					for _, e := range m.s.predictor.history {
+					for _, e := range m.s.predictor.Save().History {
 						learned[coarse] = learned[coarse] || len(e.Loads) > 0
 					}
 					for _, task := range m.s.TaskList() {
 						learned[coarse] = learned[coarse] || task.Expected.Source == model.SourceSeen
 					}
-					if learned[coarse] = learned[coarse] || !m.s.predictor.classCounts.IsZero(); coarse && learned[coarse] {
+					if learned[coarse] = learned[coarse] || !m.s.predictor.Save().Population.IsZero(); coarse && learned[coarse] {
 						t.Fatal("an activity was learned")
 					}
 				},
@@ -237,19 +237,5 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 	}
 	if !learned[false] && !testing.Short() {
 		t.Error("nothing is learned from samples that are not coarse")
-	}
-}
-
-// TestTypicalOf checks that the activities beside an SM activity are the typical loads',
-// and never above the bounds.
-func TestTypicalOf(t *testing.T) {
-	for _, l := range typicalLoads {
-		got := typicalOf(interference.Load{SMACT: l.SMACT, SMOCC: 1, DRAMA: 1})
-		if math.Abs(got.SMOCC-l.SMOCC) > 0.01 || math.Abs(got.DRAMA-l.DRAMA) > 0.01 {
-			t.Errorf("%+v for %+v", got, l)
-		}
-	}
-	if got := typicalOf(interference.Load{SMACT: 0.8, SMOCC: 0.1, DRAMA: 0.05}); !slices.Equal([]float64{got.SMOCC, got.DRAMA}, []float64{0.1, 0.05}) {
-		t.Errorf("above its bounds: %+v", got)
 	}
 }

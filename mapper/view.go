@@ -6,6 +6,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/fairshare"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
@@ -38,7 +39,7 @@ func (s *State) Clone() *State {
 	c := *s
 	c.Ledger, c.step = s.Ledger.Clone(), step{}
 	c.inflight = slices.Clone(s.inflight)
-	c.predictor, c.breakers = s.predictor.clone(c.Ledger), s.breakers.clone(c.Ledger)
+	c.predictor, c.breakers = s.predictor.Clone(c.Ledger), s.breakers.clone(c.Ledger)
 	c.users = s.users.Clone(c.Ledger)
 	c.queue = s.queue.clone(c.Ledger, c.users, c.predictor)
 	c.placer = newPlacer(c.Ledger, c.predictor, c.queue, s.placer.policy)
@@ -58,17 +59,17 @@ func (s *State) Accounts() []fairshare.Account { return s.users.Accounts() }
 
 // Measured returns the raw estimate and the observed peak of each kind of task, the
 // oldest first. The caller must not change the list.
-func (s *State) Measured() []EstimateError { return s.predictor.Measured() }
+func (s *State) Measured() []predict.EstimateError { return s.predictor.Measured() }
 
 // Runs returns the peak of the earlier runs of a program, one for each batch size, in no
 // particular order.
-func (s *State) Runs(program string) []Run { return s.predictor.Runs(program) }
+func (s *State) Runs(program string) []predict.Run { return s.predictor.Runs(program) }
 
 // Recalls reports whether earlier runs of a kind decide the grant of its next run.
 func (s *State) Recalls(kind string) bool { return s.predictor.Recalls(kind) }
 
 // Speed returns the speed of a task, or false if its container does not run.
-func (s *State) Speed(id model.TaskID) (v SpeedView, ok bool) { return s.predictor.Speed(id) }
+func (s *State) Speed(id model.TaskID) (v predict.SpeedView, ok bool) { return s.predictor.Speed(id) }
 
 // EngineDown returns why the engine is down, or the zero Reason if it is up.
 func (s *State) EngineDown() model.Reason { return s.breakers.engineDown }

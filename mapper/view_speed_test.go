@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // pair is a world with two tasks that share its GPU.
@@ -31,7 +32,7 @@ func pair(t *testing.T) (w *world, a, b model.TaskID) {
 }
 
 // paced reports the rate of a task since its neighbours are the same.
-func (w *world) paced(id model.TaskID, p model.Throughput) SpeedView {
+func (w *world) paced(id model.TaskID, p model.Throughput) predict.SpeedView {
 	w.t.Helper()
 	g, ok := w.s.Speed(id)
 	if !ok {

@@ -3,8 +3,8 @@ package runner
 import (
 	"math"
 
-	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 	"carma/runner/api"
 	"carma/runner/progress"
 )
@@ -28,7 +28,7 @@ const (
 )
 
 // viewProgress adds the progress of a running task to its view.
-func (r *Runner) viewProgress(v *api.Task, t *model.Task, g mapper.SpeedView) {
+func (r *Runner) viewProgress(v *api.Task, t *model.Task, g predict.SpeedView) {
 	now := r.Clock.Now()
 	out := &api.Progress{Source: SourcePrediction, Slowdown: r.viewSlowdown(g)}
 	v.Progress = out
@@ -69,7 +69,7 @@ func withoutOutput(p *api.Progress) *api.Progress {
 
 // viewSlowdown returns the slowdown by a task's neighbours, or nil if the task has no
 // neighbours.
-func (r *Runner) viewSlowdown(g mapper.SpeedView) *api.Slowdown {
+func (r *Runner) viewSlowdown(g predict.SpeedView) *api.Slowdown {
 	if len(g.Beside) == 0 {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 )
 
 // TestFollows: the time of a line follows the daemon's, whatever happens to the wall clock.
@@ -50,7 +50,7 @@ func TestPace(t *testing.T) {
 	f := new(follower)
 	var beside []model.TaskID
 	tell := func() (model.Throughput, bool) {
-		p, told, ok := f.pace(units.InstantOf(at), mapper.SpeedView{Changed: came.Add(-settles), Since: came, Beside: beside})
+		p, told, ok := f.pace(units.InstantOf(at), predict.SpeedView{Changed: came.Add(-settles), Since: came, Beside: beside})
 		if ok {
 			f.tell(told)
 		}
@@ -106,19 +106,19 @@ func TestPaceUnit(t *testing.T) {
 		at = at.Add(time.Minute)
 		f.take(clock, at, containers.Stdout, fmt.Appendf(nil, "Epoch %d/10", epoch), false)
 	}
-	p, _, ok := f.pace(units.InstantOf(at), mapper.SpeedView{Since: units.InstantOf(start)})
+	p, _, ok := f.pace(units.InstantOf(at), predict.SpeedView{Since: units.InstantOf(start)})
 	if !ok || p.Unit != "epochs" || p.Steps {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	f.trains(clock, &at, 0, 100, 2)
-	if p, _, ok = f.pace(units.InstantOf(at), mapper.SpeedView{Since: units.InstantOf(start)}); !ok || p.Unit == "epochs" || p.Unit == "" || !p.Steps {
+	if p, _, ok = f.pace(units.InstantOf(at), predict.SpeedView{Since: units.InstantOf(start)}); !ok || p.Unit == "epochs" || p.Unit == "" || !p.Steps {
 		t.Errorf("by steps: %+v, %v", p, ok)
 	}
 	wild := new(follower)
 	for i, seconds := range []float64{1, 200, 2, 300, 5, 100, 1, 250} {
 		wild.trains(clock, &at, i, i+1, seconds)
 	}
-	if p, _, ok := wild.pace(units.InstantOf(at), mapper.SpeedView{Since: units.InstantOf(start)}); ok {
+	if p, _, ok := wild.pace(units.InstantOf(at), predict.SpeedView{Since: units.InstantOf(start)}); ok {
 		t.Errorf("irregular: %+v", p)
 	}
 }
@@ -185,7 +185,7 @@ func TestAloneTime(t *testing.T) {
 	began, one := units.InstantOf(start), []model.TaskID{2}
 	f := new(follower)
 	look := func(changed units.Instant, beside []model.TaskID) (float64, float64) {
-		f.alone.follow(units.InstantOf(at), mapper.SpeedView{Changed: changed, Since: changed.Add(time.Minute), Beside: beside})
+		f.alone.follow(units.InstantOf(at), predict.SpeedView{Changed: changed, Since: changed.Add(time.Minute), Beside: beside})
 		return f.aloneSpeed()
 	}
 	f.trains(clock, &at, 0, 5, 20)
@@ -248,6 +248,6 @@ func BenchmarkPace(b *testing.B) {
 	f, began := new(follower), units.InstantOf(at)
 	f.trains(clock, &at, 0, 1000, 1)
 	for b.Loop() {
-		f.pace(units.InstantOf(at), mapper.SpeedView{Changed: began, Since: began})
+		f.pace(units.InstantOf(at), predict.SpeedView{Changed: began, Since: began})
 	}
 }

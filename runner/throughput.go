@@ -11,6 +11,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 	"carma/runner/progress"
 )
 
@@ -64,7 +65,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
-	going := make(map[attemptKey]mapper.SpeedView, len(all))
+	going := make(map[attemptKey]predict.SpeedView, len(all))
 	var now units.Instant
 	err := r.look(ctx, func(s *mapper.State) {
 		now = r.Clock.Now()
@@ -96,7 +97,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 
 // pace returns the throughput to report for an attempt, or false if there is none. Each
 // report covers an interval of its own, after the previous report's interval.
-func (f *follower) pace(now units.Instant, g mapper.SpeedView) (model.Throughput, reportedThroughput, bool) {
+func (f *follower) pace(now units.Instant, g predict.SpeedView) (model.Throughput, reportedThroughput, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := g.Since
@@ -131,7 +132,7 @@ func (f *follower) pace(now units.Instant, g mapper.SpeedView) (model.Throughput
 }
 
 // follow records the neighbours of an attempt.
-func (a *exclusiveTime) follow(now units.Instant, g mapper.SpeedView) {
+func (a *exclusiveTime) follow(now units.Instant, g predict.SpeedView) {
 	switch {
 	case len(g.Beside) == 0:
 		*a = exclusiveTime{from: g.Changed, settled: g.Since, until: now}

@@ -13,6 +13,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/predict"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/journal"
@@ -50,7 +51,7 @@ type queueView struct {
 	position int
 	waits    string
 	code     model.ReasonCode
-	going    mapper.SpeedView
+	going    predict.SpeedView
 	runs     bool
 }
 
@@ -151,7 +152,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	if q.runs && t.Current() != nil {
 		r.viewProgress(&v, t, q.going)
 	} else if t.Phase == model.Suspended {
-		r.viewProgress(&v, t, mapper.SpeedView{})
+		r.viewProgress(&v, t, predict.SpeedView{})
 		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // the task makes no progress
 	}
 	v.Idle, v.Suspension = r.viewIdle(t), r.suspensionView(t)

@@ -8,7 +8,7 @@ import (
 
 	"carma/estimator"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/predict"
 )
 
 // machine plays the memory of a machine on which all estimates are wrong by a factor:
@@ -17,7 +17,7 @@ type machine struct {
 	*testing.T
 	p        *Predictor
 	factor   float64
-	measured []mapper.EstimateError
+	measured []predict.EstimateError
 }
 
 // run estimates a training, runs it, and returns the error of the point and whether it
@@ -29,7 +29,7 @@ func (m *machine) run(model string, batch int) (e estimator.Estimate, off float6
 		m.Fatalf("%s at %d is no estimate that a run measures: %+v", model, batch, e)
 	}
 	peak := e.Plain.Point.Scale(m.factor)
-	m.measured = append(m.measured, mapper.EstimateError{RawEstimate: e.Plain, Peak: peak, Last: units.Instant(len(m.measured) + 1)})
+	m.measured = append(m.measured, predict.EstimateError{RawEstimate: e.Plain, Peak: peak, Last: units.Instant(len(m.measured) + 1)})
 	return e, math.Abs(math.Log(float64(e.Point) / float64(peak))), peak > e.Memory
 }
 

@@ -440,3 +440,15 @@ func (g *GPU) ForeignMemory() units.Bytes {
 	}
 	return sum
 }
+
+// IdleActivity is the SM activity up to which a GPU counts as idle: a residue of the
+// rounding of samples.
+const IdleActivity = 0.02
+
+// Fraction limits a monitor's figure to 0 to 1; NaN is 0.
+func Fraction(f float64) float64 {
+	if !(f > 0) {
+		return 0
+	}
+	return min(f, 1)
+}

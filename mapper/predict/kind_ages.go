@@ -1,4 +1,4 @@
-package mapper
+package predict
 
 import (
 	"cmp"
@@ -17,12 +17,12 @@ type ages struct {
 
 type age struct {
 	last units.Instant
-	of   *kindHistory
+	of   *KindHistory
 }
 
 // oldest removes and returns the kind that was not seen for longest; among equals, the
 // one whose name is first.
-func (a *ages) oldest(h history) *kindHistory {
+func (a *ages) oldest(h history) *KindHistory {
 	if !a.valid {
 		a.valid, a.heap = true, a.heap[:0]
 		for _, e := range h {
@@ -38,7 +38,7 @@ func (a *ages) oldest(h history) *kindHistory {
 }
 
 // add adds a new kind.
-func (a *ages) add(e *kindHistory) {
+func (a *ages) add(e *KindHistory) {
 	if a.valid {
 		heap.Push(&a.heap, age{e.Last, e})
 	}

@@ -1,4 +1,4 @@
-package mapper
+package predict
 
 import (
 	"math"
@@ -28,9 +28,9 @@ const (
 	typicalDRAMA = 0.43
 )
 
-// readAnew handles a change between coarse and fine samples of a GPU. The samples count
+// SetCoarse handles a change between coarse and fine samples of a GPU. The samples count
 // when their window contains only the new kind.
-func (pr *predictor) readAnew(g *model.GPU, coarse bool) {
+func (pr *Predictor) SetCoarse(g *model.GPU, coarse bool) {
 	if g.Coarse == coarse {
 		return
 	}
@@ -44,12 +44,12 @@ func (pr *predictor) readAnew(g *model.GPU, coarse bool) {
 
 // likely returns the SM activity of an unknown task, as far as similar tasks tell; ok is
 // false if its load is known.
-func (pr *predictor) likely(t *model.Task) (smact float64, ok bool) {
-	m := pr.priorOf(t)
+func (pr *Predictor) likely(t *model.Task) (smact float64, ok bool) {
+	m := pr.Prior(t)
 	for c, weight := range m {
-		smact += weight * typicalLoads[c].SMACT
+		smact += weight * TypicalLoads[c].SMACT
 	}
-	return smact, m.unknown()
+	return smact, m.IsUnknown()
 }
 
 // typicalOf completes an SM activity with the typical other activities, within the bounds
@@ -65,7 +65,7 @@ func typicalOf(bound interference.Load) interference.Load {
 // likely it is depends on the time that tasks keep a GPU busy and on the usual load of
 // such tasks. If an activity was declared, less is not penalized.
 func (x *attribution) coarsely(total float64, sought interference.Load, speeds []float64) float64 {
-	over := math.Max(0, math.Min(total, 1)-x.g.SMACT) / scoreError
+	over := math.Max(0, math.Min(total, 1)-x.g.SMACT) / ScoreError
 	off := over * over
 	if x.told {
 		return off
@@ -123,7 +123,7 @@ func (x *attribution) timed(sought interference.Load, speeds []float64) (off flo
 		}
 		miss := (1 - l.Gap(speeds[i]) - r.Active) / coarseError
 		if x.g.Coarse {
-			miss = math.Max(0, l.SMACT*speeds[i]-r.Active) / scoreError
+			miss = math.Max(0, l.SMACT*speeds[i]-r.Active) / ScoreError
 		}
 		off += miss * miss
 	}

@@ -1,4 +1,4 @@
-package mapper
+package predict
 
 import (
 	"math"
@@ -37,7 +37,7 @@ type SpeedView struct {
 }
 
 // Speed returns the speed of a task, or false if its container does not run.
-func (pr *predictor) Speed(id model.TaskID) (SpeedView, bool) {
+func (pr *Predictor) Speed(id model.TaskID) (SpeedView, bool) {
 	t := pr.TaskByID(id)
 	if t == nil || t.Current() == nil || t.Current().Started == 0 {
 		return SpeedView{}, false
@@ -61,7 +61,7 @@ func (pr *predictor) Speed(id model.TaskID) (SpeedView, bool) {
 			g.Measured, g.Error = 1, 0
 		}
 	}
-	left, basis := pr.left(t, t.DoneBy(pr.Now()))
-	g.Left, g.Ends = time.Duration(min(left/t.Speed, 1e9)*float64(time.Second)), basis != guessed
+	left, basis := pr.WorkLeft(t, t.DoneBy(pr.Now()))
+	g.Left, g.Ends = time.Duration(min(left/t.Speed, 1e9)*float64(time.Second)), basis != Guessed
 	return g, true
 }

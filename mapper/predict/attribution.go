@@ -1,4 +1,4 @@
-package mapper
+package predict
 
 import (
 	"math"
@@ -7,60 +7,64 @@ import (
 	"carma/mapper/model"
 )
 
-// attributeLoad estimates the activity of the tasks on a GPU whose activity is not
+// AttributeLoad estimates the activity of the tasks on a GPU whose activity is not
 // measured: the one placed last, and others placed within the same minute, which are
 // assumed to be equally busy. It picks the activity that best explains the samples of the
 // GPU and the measured slowdown of the neighbours. Samples alone do not tell a busy task
-// from a slightly less busy one that slows its neighbours down much less.
-func (ln *learner) attributeLoad(g *model.GPU) {
+// from a slightly less busy one that slows its neighbours down much less. It returns the tasks whose load
+// was not known before.
+func (pr *Predictor) AttributeLoad(g *model.GPU) (known []*model.Task) {
 	var strangers []int
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Unseen || r.Bound && !g.Coarse {
 			strangers = append(strangers, i)
 		}
 	}
-	if len(strangers) == 0 && ln.attributeAgain(g) {
-		return
+	if len(strangers) == 0 {
+		if known, sought := pr.attributeAgain(g); sought {
+			return known
+		}
 	}
 	told := -1.0
 	if last := len(g.Residents) - 1; len(strangers) == 0 && len(g.Residents) > 1 {
 		strangers = append(strangers, last)
-		if e := &ln.TaskByID(g.Residents[last].Task).Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != model.SourceSeen) {
+		if e := &pr.TaskByID(g.Residents[last].Task).Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != model.SourceSeen) {
 			told = g.Residents[last].Load.SMACT
 		}
 	}
 	if len(strangers) == 0 {
-		return
+		return nil
 	}
-	x := ln.predictor.attribution(g, strangers)
+	x := pr.attribution(g, strangers)
 	x.told = told >= 0
 	if x.told && x.explained() {
-		return
+		return nil
 	}
 	best, doubt := x.seek(told)
 	if told >= 0 {
 		r := &g.Residents[strangers[0]]
-		if working := ln.TaskByID(r.Task).Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // else it may be reading data
+		if working := pr.TaskByID(r.Task).Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // else it may be reading data
 			best.Step = r.Load.Step
 			r.Load = best
 			if !g.Coarse {
-				ln.TaskByID(r.Task).SetExpectedLoad(g, best)
+				pr.TaskByID(r.Task).SetExpectedLoad(g, best)
 			}
-			ln.placer.predict([]*model.GPU{g})
+			pr.UpdateSpeeds([]*model.GPU{g})
 		}
-		return
+		return nil
 	}
 	if g.Coarse && !x.measures() {
 		doubt = max(doubt, model.CoarseDoubt)
 	}
 	if len(strangers) > 1 {
-		doubt = max(doubt, mixedDoubt)
+		doubt = max(doubt, MixedDoubt)
 	}
 	for _, i := range strangers {
 		r := &g.Residents[i]
 		r.Believed, r.BelievedAt = model.Posterior{}, g.ChangedAt
-		ln.observed(g, r, best, doubt)
+		known = append(known, pr.observed(g, r, best, doubt)...)
 	}
+	return known
 }
 
 // The activities that are tried: first in steps of soughtWide, then around the best one
@@ -76,7 +80,7 @@ const (
 // explain the samples nearly equally well, as on a GPU that is full whatever the task
 // does, seek returns their mean weighted by likelihood.
 func (x *attribution) seek(told float64) (best interference.Load, doubt float64) {
-	least, lightest := math.Inf(1), unknownLeast
+	least, lightest := math.Inf(1), UnknownLeast
 	if x.several {
 		lightest = leastOfSeveral
 	}
@@ -97,7 +101,7 @@ func (x *attribution) seek(told float64) (best interference.Load, doubt float64)
 	for sm := lightest; sm < mostSought; sm += soughtWide {
 		try(sm)
 	}
-	if mean, sd := meanOf(tried, least); sd > doubtful && told < 0 && !x.g.Coarse {
+	if mean, sd := meanOf(tried, least); sd > Doubtful && told < 0 && !x.g.Coarse {
 		best, _ = x.misfit(mean)
 		return best, sd
 	}
@@ -107,7 +111,7 @@ func (x *attribution) seek(told float64) (best interference.Load, doubt float64)
 			try(sm)
 		}
 	}
-	doubt = seenDoubt
+	doubt = SeenDoubt
 	for _, one := range tried {
 		if one.misfit < least+1 {
 			doubt = max(doubt, one.sm-best.SMACT)
@@ -134,8 +138,8 @@ func meanOf(tried []attributionTry, least float64) (mean, sd float64) {
 // The standard deviation of an activity that was found: for a single new task, and for
 // several new tasks at once.
 const (
-	seenDoubt  = 0.03
-	mixedDoubt = 0.12
+	SeenDoubt  = 0.03
+	MixedDoubt = 0.12
 )
 
 // toldDoubt is the standard deviation of an SM activity that was declared or known before
@@ -148,26 +152,26 @@ const (
 // attribution holds the tasks on a GPU while the activity of some of them (strangers) is
 // estimated.
 type attribution struct {
-	p         *predictor
+	p         *Predictor
 	g         *model.GPU
 	strangers []bool
 	step      float64
 	several   bool       // they are on several GPUs
 	told      bool       // their activity was known before, and is only corrected
-	mix       classPrior // the likely classes of the strangers, and what was assumed of them before
+	mix       ClassPrior // the likely classes of the strangers, and what was assumed of them before
 	belief    model.Posterior
 	prior     float64 // their likely SM activity, or 0 if not known
-	demands   []loadDemand
+	demands   []Demand
 	measured  []float64 // log speed; NaN: not measured
 	sd        []float64
 }
 
-func (pr *predictor) attribution(g *model.GPU, strangers []int) *attribution {
+func (pr *Predictor) attribution(g *model.GPU, strangers []int) *attribution {
 	x := &attribution{p: pr, g: g, strangers: make([]bool, len(g.Residents))}
 	for _, i := range strangers {
 		x.strangers[i] = true
 		t := pr.TaskByID(g.Residents[i].Task)
-		x.step, x.several, x.mix = t.StepTime(), t.GPUs > 1, pr.priorOf(t)
+		x.step, x.several, x.mix = t.StepTime(), t.GPUs > 1, pr.Prior(t)
 		if likely, ok := pr.likely(t); ok {
 			x.prior = likely
 		}
@@ -175,7 +179,7 @@ func (pr *predictor) attribution(g *model.GPU, strangers []int) *attribution {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := pr.TaskByID(r.Task)
-		x.demands = append(x.demands, pr.loadDemand(r.Load, t))
+		x.demands = append(x.demands, pr.Demand(r.Load, t))
 		m, sd := math.NaN(), 0.0
 		if p := &t.Pace; p.Alone > 0 && p.Rate > 0 && p.Since >= g.ChangedAt && !x.strangers[i] && t.GPUs == 1 {
 			m, sd = min(0, math.Log(p.Rate/p.Alone)), math.Hypot(math.Hypot(p.Error, p.RateError), pairError)
@@ -188,9 +192,9 @@ func (pr *predictor) attribution(g *model.GPU, strangers []int) *attribution {
 // pairError is the error of the model for a pair of tasks, as a log of the speed.
 const pairError = 0.12
 
-// scoreError is the error of a monitor's score on a shared GPU, including the error of
+// ScoreError is the error of a monitor's score on a shared GPU, including the error of
 // the neighbours' assumed contributions.
-const scoreError = 0.03
+const ScoreError = 0.03
 
 // misfit returns how badly an SM activity of the strangers explains the samples, and the
 // load with this activity.
@@ -200,10 +204,10 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	for range 2 { // the second time with its DRAM activity
 		for i := range x.strangers {
 			if x.strangers[i] {
-				x.demands[i] = x.p.loadDemand(load, x.p.TaskByID(x.g.Residents[i].Task))
+				x.demands[i] = x.p.Demand(load, x.p.TaskByID(x.g.Residents[i].Task))
 			}
 		}
-		speeds = x.p.sharingMode(x.g).speeds(speeds[:0], x.demands)
+		speeds = x.p.SharingMode(x.g).Speeds(speeds[:0], x.demands)
 		dram, occ, part := x.g.DRAMA, x.g.SMOCC, 0.0
 		for i := range x.strangers {
 			if x.strangers[i] {
@@ -213,7 +217,7 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 			dram -= x.g.Residents[i].Load.DRAMA * speeds[i]
 			occ -= x.g.Residents[i].Load.SMOCC * speeds[i]
 		}
-		load.DRAMA, load.SMOCC = score(dram/part), score(occ/part)
+		load.DRAMA, load.SMOCC = model.Fraction(dram/part), model.Fraction(occ/part)
 		if x.g.Coarse {
 			load = typicalOf(load)
 		}
@@ -237,7 +241,7 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	if !x.told && len(x.demands) > 1 { // alone, samples show all of it
 		sum += against(x.belief, sm, x.mix)
 	}
-	off := (min(total, 1) - x.g.SMACT) / scoreError
+	off := (min(total, 1) - x.g.SMACT) / ScoreError
 	return load, sum + off*off
 }
 
@@ -252,20 +256,21 @@ func (x *attribution) explained() bool {
 		}
 	}
 	if x.g.Coarse {
-		return min(total, 1) <= x.g.SMACT+scoreError
+		return min(total, 1) <= x.g.SMACT+ScoreError
 	}
-	return math.Abs(min(total, 1)-x.g.SMACT) <= scoreError
+	return math.Abs(min(total, 1)-x.g.SMACT) <= ScoreError
 }
 
 // observed stores the measured activity of a task on a GPU. Once all its GPUs are
-// measured, this replaces the task's expected load, unless the samples were coarse.
-func (ln *learner) observed(g *model.GPU, r *model.Resident, load interference.Load, doubt float64) {
+// measured, this replaces the task's expected load, unless the samples were coarse. It
+// returns the task if its load was not known before.
+func (pr *Predictor) observed(g *model.GPU, r *model.Resident, load interference.Load, doubt float64) (known []*model.Task) {
 	r.Load, r.Doubt, r.Unseen, r.Bound = load, doubt, false, g.Coarse
-	t := ln.TaskByID(r.Task)
+	t := pr.TaskByID(r.Task)
 	var all []interference.Load
 	worst := 0.0
 	for _, grant := range t.Current().Grants {
-		own := ln.GPU(grant.GPU).Resident(t.ID)
+		own := pr.GPU(grant.GPU).Resident(t.ID)
 		if own.Unseen || own.Bound {
 			all = nil
 			break
@@ -276,10 +281,11 @@ func (ln *learner) observed(g *model.GPU, r *model.Resident, load interference.L
 		first := len(t.Expected.Loads) == 0
 		t.Expected.Loads, t.Doubt, t.Expected.Source = all, worst, model.SourceSeen
 		if first {
-			ln.predictor.countClass(t, all[0])
-			ln.propagateLoad(t)
+			pr.countClass(t, all[0])
+			known = append(known, t)
 		}
 	}
-	ln.placer.predict([]*model.GPU{g})
-	ln.MarkDirty()
+	pr.UpdateSpeeds([]*model.GPU{g})
+	pr.MarkDirty()
+	return known
 }

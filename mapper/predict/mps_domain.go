@@ -1,4 +1,4 @@
-package mapper
+package predict
 
 import (
 	"slices"
@@ -6,10 +6,6 @@ import (
 	"carma/mapper/interference"
 	"carma/mapper/model"
 )
-
-// Under SharingUsers a GPU has one MPS server for each MPS domain: the tasks of a user
-// that have the same GPUs. The kernels of a domain run at the same time, and the domains
-// take turns.
 
 // mpsDomain identifies an MPS domain. Tasks on the same number of GPUs are assumed to
 // have the same ones.
@@ -20,9 +16,9 @@ type mpsDomain struct {
 	own model.TaskID
 }
 
-// mpsDomainOf returns the number of a task's MPS domain, from 1, or 0 if domains do not
+// MPSDomainOf returns the number of a task's MPS domain, from 1, or 0 if domains do not
 // matter here or the task is not known.
-func (pr *predictor) mpsDomainOf(t *model.Task) int32 {
+func (pr *Predictor) MPSDomainOf(t *model.Task) int32 {
 	if !pr.byUser || t == nil {
 		return 0
 	}
@@ -41,25 +37,25 @@ func (pr *predictor) mpsDomainOf(t *model.Task) int32 {
 	return n
 }
 
-// findMPSDomains updates whether MPS domains matter on any GPU.
-func (pl *placer) findMPSDomains() {
-	byUser := slices.ContainsFunc(pl.GPUList(), func(g *model.GPU) bool { return g.Sharing == model.SharingUsers })
-	if byUser != pl.predictor.byUser {
-		pl.predictor.byUser = byUser
-		pl.dropCache()
-	}
+// FindMPSDomains updates whether MPS domains matter on any GPU, and returns whether that
+// has changed. Then all cached results are wrong.
+func (pr *Predictor) FindMPSDomains() (changed bool) {
+	byUser := slices.ContainsFunc(pr.GPUList(), func(g *model.GPU) bool { return g.Sharing == model.SharingUsers })
+	changed = byUser != pr.byUser
+	pr.byUser = byUser
+	return changed
 }
 
 // severalMPSDomains reports whether tasks on a GPU take turns because they are in
 // different MPS domains.
-func severalMPSDomains(of []loadDemand) bool {
-	return slices.ContainsFunc(of, func(d loadDemand) bool { return d.circle != of[0].circle })
+func severalMPSDomains(of []Demand) bool {
+	return slices.ContainsFunc(of, func(d Demand) bool { return d.circle != of[0].circle })
 }
 
 // byMPSDomain converts the speeds of tasks in one MPS domain into the speeds in several
 // domains. During the turns of its domain a task has its speed under MPS. If the turns of
 // all domains fit, nothing changes.
-func byMPSDomain(of []loadDemand, speeds []float64) {
+func byMPSDomain(of []Demand, speeds []float64) {
 	var numberSpace [16]int32
 	var busySpace, partSpace, withinSpace [16]float64
 	numbers, busy, part, within := numberSpace[:0], busySpace[:0], partSpace[:0], withinSpace[:0]
@@ -92,7 +88,7 @@ func byMPSDomain(of []loadDemand, speeds []float64) {
 }
 
 // speedsWithin appends the speeds of the tasks of a domain without the other domains.
-func speedsWithin(into []float64, of []loadDemand, number int32) []float64 {
+func speedsWithin(into []float64, of []Demand, number int32) []float64 {
 	var space [16]interference.Task
 	members := space[:0]
 	for _, d := range of {

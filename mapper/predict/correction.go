@@ -1,16 +1,15 @@
-package mapper
+package predict
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 
 	"carma/mapper/model"
 )
 
-// correction corrects the interference model for one kind of task beside another, from
+// Correction corrects the interference model for one kind of task beside another, from
 // measured speeds: the log of a factor on the speed of the first, and its variance.
-type correction struct {
+type Correction struct {
 	Of     string  `json:"of"`
 	Beside string  `json:"beside"`
 	Mean   float64 `json:"mean"`
@@ -19,7 +18,7 @@ type correction struct {
 
 // pairs holds the corrections of all measured pairs of kinds.
 type pairs struct {
-	all     []correction
+	all     []Correction
 	factors []float64 // of all, as predictions apply them
 	// Misses and Off are the number of comparisons of a measured with a predicted
 	// log speed, and the sum of the squares of their differences, less what the
@@ -40,9 +39,6 @@ const maxPairs = 8192
 // number returns the number of a kind, or 0 if it was not measured.
 func (p *pairs) number(kind string) int32 { return p.numbers[kind] }
 
-// IsZero reports whether nothing was measured.
-func (p pairs) IsZero() bool { return len(p.all) == 0 && p.Misses == 0 }
-
 // set changes the correction of a pair that exists.
 func (p *pairs) set(k int32, mean, variance float64) {
 	c := &p.all[k]
@@ -62,12 +58,12 @@ func (p *pairs) set(k int32, mean, variance float64) {
 
 // applied rounds the log of a factor to steps, so that not every measurement makes all
 // GPUs be scored again.
-func applied(mean float64) float64 { return math.Round(mean/correctionStep) * correctionStep }
+func applied(mean float64) float64 { return math.Round(mean/CorrectionStep) * CorrectionStep }
 
-const correctionStep = 0.02
+const CorrectionStep = 0.02
 
-// slowestSpeed is the lowest speed of a corrected prediction.
-const slowestSpeed = 0.02
+// SlowestSpeed is the lowest speed of a corrected prediction.
+const SlowestSpeed = 0.02
 
 // of returns the index of the correction of a pair, and adds it if it was never measured.
 func (p *pairs) of(of, beside string) int32 {
@@ -80,7 +76,7 @@ func (p *pairs) of(of, beside string) int32 {
 	k, ok := p.index[key]
 	if !ok {
 		k = int32(len(p.all))
-		p.all, p.factors = append(p.all, correction{of, beside, 0, p.variance()}), append(p.factors, 1)
+		p.all, p.factors = append(p.all, Correction{of, beside, 0, p.variance()}), append(p.factors, 1)
 		p.index[key] = k
 		for int(key[0]) >= len(p.partners) {
 			p.partners = append(p.partners, nil)
@@ -94,24 +90,24 @@ func (p *pairs) of(of, beside string) int32 {
 // first the model's own on pairs to which it was not fitted, later more and more the
 // variance observed here.
 func (p *pairs) variance() float64 {
-	return min(mostVariance, max(leastVariance, (priorMisses*firstError*firstError+p.Off)/(priorMisses+p.Misses)))
+	return min(mostVariance, max(leastVariance, (priorMisses*FirstError*FirstError+p.Off)/(priorMisses+p.Misses)))
 }
 
 // proven returns the share of the allowed slowdown (less 1) that predictions may use, in
-// steps of provenStep: each new step makes all GPUs be scored again.
+// steps of ProvenStep: each new step makes all GPUs be scored again.
 func (p *pairs) proven() float64 {
 	if v := p.variance(); v != p.provenOf {
-		p.provenOf, p.provenIs = v, math.Round(math.Exp(-likelyWorst*math.Sqrt(v))/provenStep)*provenStep
+		p.provenOf, p.provenIs = v, math.Round(math.Exp(-LikelyWorst*math.Sqrt(v))/ProvenStep)*ProvenStep
 	}
 	return p.provenIs
 }
 
-const provenStep = 0.01
+const ProvenStep = 0.01
 
-// The variance of a prediction starts at firstError squared, which counts as much as
+// The variance of a prediction starts at FirstError squared, which counts as much as
 // priorMisses comparisons: few, so that measurements soon replace it.
 const (
-	firstError    = 0.05
+	FirstError    = 0.05
 	priorMisses   = 10
 	leastVariance = 0.02 * 0.02
 	mostVariance  = 1
@@ -136,14 +132,20 @@ func (p *pairs) clone() pairs {
 	return c
 }
 
-// MarshalJSON and UnmarshalJSON write and read the form in snapshots.
-func (p pairs) MarshalJSON() ([]byte, error) { return json.Marshal(pairsForm{p.all, p.Misses, p.Off}) }
+// PairsSnapshot is the form of the measured pairs in snapshots. Misses counts the
+// comparisons, and Off is the sum of the squares of their log errors.
+type PairsSnapshot struct {
+	All    []Correction `json:"all,omitempty"`
+	Misses float64      `json:"misses,omitempty"`
+	Off    float64      `json:"off,omitempty"`
+}
 
-func (p *pairs) UnmarshalJSON(b []byte) error {
-	var form pairsForm
-	if err := json.Unmarshal(b, &form); err != nil {
-		return err
-	}
+// IsZero reports whether nothing was measured.
+func (p PairsSnapshot) IsZero() bool { return len(p.All) == 0 && p.Misses == 0 }
+
+func (p *pairs) snapshot() PairsSnapshot { return PairsSnapshot{p.all, p.Misses, p.Off} }
+
+func (p *pairs) restore(form PairsSnapshot) error {
 	for _, c := range form.All {
 		if c.Of == "" || c.Beside == "" || !(c.Var >= 0 && c.Var <= 1 && math.Abs(c.Mean) <= 10) {
 			return fmt.Errorf("the correction of %q beside %q is %v, %v", c.Of, c.Beside, c.Mean, c.Var)
@@ -157,14 +159,8 @@ func (p *pairs) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-type pairsForm struct {
-	All    []correction `json:"all,omitempty"`
-	Misses float64      `json:"misses,omitempty"`
-	Off    float64      `json:"off,omitempty"`
-}
-
 // pairsOf returns pairs with the given corrections.
-func pairsOf(all []correction) pairs {
+func pairsOf(all []Correction) pairs {
 	p := pairs{}
 	for _, c := range all {
 		p.set(p.of(c.Of, c.Beside), c.Mean, c.Var)
@@ -173,19 +169,19 @@ func pairsOf(all []correction) pairs {
 }
 
 // correct learns from the measured log speed of a task beside its neighbours. sd is
-// its standard deviation.
-func (ln *learner) correct(t *model.Task, measured, sd float64) {
-	g := ln.predictor.slowest(t)
+// its standard deviation. It returns the tasks whose load was not known before.
+func (pr *Predictor) correct(t *model.Task, measured, sd float64) (known []*model.Task) {
+	g := pr.slowest(t)
 	measured = min(measured, 0)
-	if ln.predictor.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.HasVagueBound() || ln.predictor.unseen(g) != 0) {
-		ln.attributeLoad(g)
+	if pr.SamplesShowTasks(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.HasVagueBound() || pr.TaskOfUnknownLoad(g) != 0) {
+		known = pr.AttributeLoad(g)
 	}
 	before := t.Speed
-	ln.learnPairs(t, g, measured-math.Log(t.Speed), sd)
+	pr.learnPairs(t, g, measured-math.Log(t.Speed), sd)
 	if change := t.Speed / before; change < 1-noticeable || change > 1+noticeable {
-		ln.MarkDirty()
+		pr.MarkDirty()
 	}
-	ln.preempter.evictSlowing(g)
+	return known
 }
 
 // noticeable is the change of a speed after which the queue is scheduled again.
@@ -193,18 +189,18 @@ const noticeable = 0.02
 
 // learnPairs distributes the difference between a measured and a predicted log speed over
 // the neighbours, in proportion to the variance of their corrections.
-func (ln *learner) learnPairs(t *model.Task, g *model.GPU, residual, sd float64) {
+func (pr *Predictor) learnPairs(t *model.Task, g *model.GPU, residual, sd float64) {
 	if t.Kind == "" {
 		return
 	}
 	var of []int32
-	numbers, sum := ln.predictor.pairs.numbering, sd*sd
+	numbers, sum := pr.pairs.numbering, sd*sd
 	for range 2 { // the first time may add pairs and drop old ones
 		of, sum = of[:0], sd*sd
 		for i := range g.Residents {
-			if o := ln.TaskByID(g.Residents[i].Task); o != t && o.Kind != "" {
-				k := ln.predictor.pairs.of(t.Kind, o.Kind)
-				of, sum = append(of, k), sum+ln.predictor.pairs.all[k].Var
+			if o := pr.TaskByID(g.Residents[i].Task); o != t && o.Kind != "" {
+				k := pr.pairs.of(t.Kind, o.Kind)
+				of, sum = append(of, k), sum+pr.pairs.all[k].Var
 			}
 		}
 	}
@@ -212,51 +208,51 @@ func (ln *learner) learnPairs(t *model.Task, g *model.GPU, residual, sd float64)
 		return
 	}
 	for _, k := range of {
-		residual -= ln.predictor.pairs.all[k].Mean - applied(ln.predictor.pairs.all[k].Mean)
+		residual -= pr.pairs.all[k].Mean - applied(pr.pairs.all[k].Mean)
 	}
-	residual = max(-mostCorrection, min(mostCorrection, residual))
-	proven, numbered := ln.predictor.pairs.proven(), numbers != ln.predictor.pairs.numbering
+	residual = max(-MostCorrection, min(MostCorrection, residual))
+	proven, numbered := pr.pairs.proven(), numbers != pr.pairs.numbering
 	changed := numbered
-	ln.predictor.pairs.Misses++
-	ln.predictor.pairs.Off += (residual*residual - sd*sd) / float64(len(of))
+	pr.pairs.Misses++
+	pr.pairs.Off += (residual*residual - sd*sd) / float64(len(of))
 	for _, k := range of {
-		c := ln.predictor.pairs.all[k]
+		c := pr.pairs.all[k]
 		gain := c.Var / sum
-		mean := max(-mostCorrection, min(mostCorrection, c.Mean+gain*residual))
-		ln.predictor.pairs.set(k, mean, c.Var*(1-gain))
+		mean := max(-MostCorrection, min(MostCorrection, c.Mean+gain*residual))
+		pr.pairs.set(k, mean, c.Var*(1-gain))
 		changed = changed || applied(mean) != applied(c.Mean)
 	}
 	if changed {
-		ln.corrected(t, g, numbered)
+		pr.corrected(t, g, numbered)
 	}
-	if ln.predictor.pairs.proven() != proven {
-		for _, g := range ln.GPUList() {
+	if pr.pairs.proven() != proven {
+		for _, g := range pr.GPUList() {
 			g.InvalidateForecast()
 		}
-		ln.MarkDirty()
+		pr.MarkDirty()
 	}
 }
 
 // corrected predicts again on all GPUs with the kinds of t and its neighbours, after
 // their corrections changed. numbered: kinds have got other numbers.
-func (ln *learner) corrected(t *model.Task, g *model.GPU, numbered bool) {
+func (pr *Predictor) corrected(t *model.Task, g *model.GPU, numbered bool) {
 	kinds := []string{t.Kind}
 	for i := range g.Residents {
-		if o := ln.TaskByID(g.Residents[i].Task); o.Kind != "" && o.Kind != t.Kind {
+		if o := pr.TaskByID(g.Residents[i].Task); o.Kind != "" && o.Kind != t.Kind {
 			kinds = append(kinds, o.Kind)
 		}
 	}
-	ln.placer.predict(ln.GpusOf(kinds...))
+	pr.UpdateSpeeds(pr.GpusOf(kinds...))
 	if numbered {
-		ln.predictor.derived.learned++
+		pr.derived.learned++
 	}
 }
 
-// mostCorrection bounds the log of a factor, and of one measurement.
-const mostCorrection = 2
+// MostCorrection bounds the log of a factor, and of one measurement.
+const MostCorrection = 2
 
 // slowest returns the GPU on which a running task is slowest.
-func (pr *predictor) slowest(t *model.Task) *model.GPU {
+func (pr *Predictor) slowest(t *model.Task) *model.GPU {
 	var slowest *model.GPU
 	for _, grant := range t.Current().Grants {
 		if g := pr.GPU(grant.GPU); slowest == nil || g.Resident(t.ID).Speed < slowest.Resident(t.ID).Speed {

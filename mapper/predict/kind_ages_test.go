@@ -1,4 +1,4 @@
-package mapper
+package predict
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ func TestOldestKind(t *testing.T) {
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now += units.Instant(rapid.IntRange(0, 1).Draw(t, "passes"))
 			if len(h) < 3 || rapid.Bool().Draw(t, "new") {
-				e := &kindHistory{Kind: fmt.Sprintf("kind%02d", i)}
+				e := &KindHistory{Kind: fmt.Sprintf("kind%02d", i)}
 				h = append(h, e)
 				a.add(e)
 				e.Last = now
@@ -29,14 +29,14 @@ func TestOldestKind(t *testing.T) {
 				h[rapid.IntRange(0, len(h)-1).Draw(t, "seen")].Last = now
 			}
 			if len(h) > 8 {
-				want := slices.MinFunc(h, func(a, b *kindHistory) int {
+				want := slices.MinFunc(h, func(a, b *KindHistory) int {
 					return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.Kind, b.Kind))
 				})
 				got := a.oldest(h)
 				if got != want {
 					t.Fatalf("%s, last seen at %d, goes before %s, last seen at %d", got.Kind, got.Last, want.Kind, want.Last)
 				}
-				h = slices.DeleteFunc(h, func(e *kindHistory) bool { return e == got })
+				h = slices.DeleteFunc(h, func(e *KindHistory) bool { return e == got })
 			}
 		}
 	})

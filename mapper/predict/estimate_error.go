@@ -1,4 +1,4 @@
-package mapper
+package predict
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ type EstimateError struct {
 
 // measure stores the estimate of an attempt that succeeded, unless the attempt ended
 // unobserved.
-func (pr *predictor) measure(e *kindHistory, t *model.Task, a *model.Attempt) {
+func (pr *Predictor) measure(e *KindHistory, t *model.Task, a *model.Attempt) {
 	p := t.Estimate.Plain
 	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < pr.Now() {
 		return
@@ -29,7 +29,7 @@ func (pr *predictor) measure(e *kindHistory, t *model.Task, a *model.Attempt) {
 
 // Measured returns the raw estimate and the observed peak of each kind of task, the
 // oldest first. The caller must not change the list.
-func (pr *predictor) Measured() []EstimateError {
+func (pr *Predictor) Measured() []EstimateError {
 	if !pr.Options().Learn {
 		return nil
 	}

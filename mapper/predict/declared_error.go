@@ -1,4 +1,4 @@
-package mapper
+package predict
 
 import (
 	"math"
@@ -20,9 +20,9 @@ const (
 	// declaredErrorStep is the step of the standard deviation: each new value makes all
 	// tasks be scored again.
 	declaredErrorStep = 0.02
-	// toldMost is the largest difference that one comparison counts: a task that shows
+	// ToldMost is the largest difference that one comparison counts: a task that shows
 	// far less may be waiting for something.
-	toldMost = 0.2
+	ToldMost = 0.2
 )
 
 // spread returns the standard deviation of a declared activity, in steps of
@@ -32,9 +32,9 @@ func (l declaredError) spread() float64 {
 	return math.Round(sd/declaredErrorStep) * declaredErrorStep
 }
 
-// doubtOf returns the standard deviation of the SM activity that is expected of a task.
+// Doubt returns the standard deviation of the SM activity that is expected of a task.
 // found is the standard deviation of a measured activity.
-func (pr *predictor) doubtOf(t *model.Task, found float64) float64 {
+func (pr *Predictor) Doubt(t *model.Task, found float64) float64 {
 	if !t.IsDeclared() {
 		return found
 	}
@@ -43,21 +43,21 @@ func (pr *predictor) doubtOf(t *model.Task, found float64) float64 {
 
 // compareDeclared compares the declared activity of a task with its samples while it is
 // alone.
-func (ln *learner) compareDeclared(g *model.GPU) {
+func (pr *Predictor) compareDeclared(g *model.GPU) {
 	r := &g.Residents[0]
-	t := ln.TaskByID(r.Task)
-	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.IsDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < idleMost {
+	t := pr.TaskByID(r.Task)
+	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.IsDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < model.IdleActivity {
 		return // it may be idle because it reads data
 	}
-	before, off := ln.predictor.declaredError.spread(), min(toldMost, math.Abs(g.SMACT-r.Load.SMACT))
-	ln.predictor.declaredError.Compared++
-	ln.predictor.declaredError.Off += off * off
-	if ln.predictor.declaredError.spread() == before {
+	before, off := pr.declaredError.spread(), min(ToldMost, math.Abs(g.SMACT-r.Load.SMACT))
+	pr.declaredError.Compared++
+	pr.declaredError.Off += off * off
+	if pr.declaredError.spread() == before {
 		return
 	}
-	for _, g := range ln.GPUList() {
+	for _, g := range pr.GPUList() {
 		g.InvalidateForecast()
 	}
-	ln.predictor.derived.learned++
-	ln.MarkDirty()
+	pr.derived.learned++
+	pr.MarkDirty()
 }

@@ -1,22 +1,22 @@
-package mapper
+package predict
 
 // correct applies the corrections to predicted speeds of tasks on one GPU.
-func (p *pairs) correct(of []loadDemand, speeds []float64) {
+func (p *pairs) correct(of []Demand, speeds []float64) {
 	if len(p.all) == 0 {
 		return
 	}
 	for i := range of {
-		if of[i].kind == 0 {
+		if of[i].Kind == 0 {
 			continue
 		}
 		factor := 1.0
 		for j := range of {
-			if i != j && of[j].kind != 0 {
-				factor *= p.factor(of[i].kind, of[j].kind)
+			if i != j && of[j].Kind != 0 {
+				factor *= p.factor(of[i].Kind, of[j].Kind)
 			}
 		}
 		if factor != 1 {
-			speeds[i] = max(slowestSpeed, min(1, speeds[i]*factor))
+			speeds[i] = max(SlowestSpeed, min(1, speeds[i]*factor))
 		}
 	}
 }

@@ -1,0 +1,108 @@
+package predict
+
+import (
+	"time"
+
+	"carma/mapper/ledger"
+	"carma/mapper/model"
+)
+
+// Predictor holds what was learned from earlier runs, and predicts run times, loads and
+// memory from it.
+type Predictor struct {
+	*ledger.Ledger
+	history       history
+	pairs         pairs
+	growth        MemoryGrowth
+	declaredError declaredError
+	classCounts   classCounts
+	guess         map[string]time.Duration // expected run times of tasks without history, by family
+
+	derived predictCache
+	byUser  bool        // a GPU has SharingUsers; follows from the GPUs
+	speeds  [16]float64 // working space
+}
+
+// predictCache holds what is derived from the rest of a predictor, and from the tasks.
+type predictCache struct {
+	mpsDomains map[mpsDomain]int32 // their numbers
+	learned    int                 // incremented when expectations change; starts at 1
+	timed      int                 // likewise, for expected run times alone
+	runs       runTimes
+	ages       ages
+	measured   []EstimateError
+	runTimes   ledger.PerTask[expectedRun]
+}
+
+// New returns a predictor of the tasks of a ledger that has learned nothing.
+func New(l *ledger.Ledger) *Predictor {
+	return &Predictor{Ledger: l, derived: predictCache{learned: 1, timed: 1}}
+}
+
+// Clone returns a copy for a copy of the ledger.
+func (pr *Predictor) Clone(l *ledger.Ledger) *Predictor {
+	c := New(l)
+	c.byUser = pr.byUser
+	c.history, c.growth, c.declaredError = make(history, len(pr.history)), pr.growth, pr.declaredError
+	for i, e := range pr.history {
+		c.history[i] = new(*e)
+	}
+	c.pairs, c.classCounts, c.guess = pr.pairs.clone(), pr.classCounts.clone(), make(map[string]time.Duration, len(pr.guess))
+	for family, guess := range pr.guess {
+		c.guess[family] = guess
+	}
+	return c
+}
+
+// DropDerived drops all that is derived, and raises the versions, so that what others have
+// derived from it is stale.
+func (pr *Predictor) DropDerived() {
+	pr.derived = predictCache{learned: pr.derived.learned + 1, timed: pr.derived.timed + 1}
+}
+
+// Version is incremented whenever the expectations of tasks change.
+func (pr *Predictor) Version() int { return pr.derived.learned }
+
+// KnowsRuns reports whether the run time of any kind is known.
+func (pr *Predictor) KnowsRuns() bool { return pr.runs().all.n > 0 }
+
+// KindNumber returns the number of a kind among the measured pairs, or 0 if it is in none.
+func (pr *Predictor) KindNumber(kind string) int32 { return pr.pairs.number(kind) }
+
+// Forget drops what is derived from a task's request.
+func (pr *Predictor) Forget(t *model.Task) { *pr.derived.runTimes.Of(t) = expectedRun{} }
+
+// Snapshot is the predictor's section of a snapshot.
+type Snapshot struct {
+	History    history                  `json:"history,omitempty"`
+	Pairs      PairsSnapshot            `json:"pairs,omitzero"`
+	Growth     MemoryGrowth             `json:"growth,omitzero"`
+	Told       declaredError            `json:"told,omitzero"`
+	Guesses    map[string]time.Duration `json:"guesses,omitempty"`
+	Population classCounts              `json:"population,omitzero"`
+}
+
+// Save returns the section of the snapshot. Its lists are shared: do not change them.
+func (pr *Predictor) Save() Snapshot {
+	return Snapshot{History: pr.history, Pairs: pr.pairs.snapshot(), Growth: pr.growth, Told: pr.declaredError, Guesses: pr.guess, Population: pr.classCounts}
+}
+
+// Restore replaces what was learned by a section of a snapshot, or returns an error if the
+// section is inconsistent.
+func (pr *Predictor) Restore(snap Snapshot) error {
+	pr.history, pr.growth, pr.declaredError, pr.classCounts = snap.History, snap.Growth, snap.Told, snap.Population.clone()
+	if err := pr.history.audit(); err != nil {
+		return err
+	}
+	if err := pr.pairs.restore(snap.Pairs); err != nil {
+		return err
+	}
+	if pr.guess = snap.Guesses; pr.guess == nil { // older versions stored none
+		for _, e := range pr.history {
+			if e.known() {
+				pr.guessAgain(e.Family)
+			}
+		}
+	}
+	return nil
+}
