@@ -52,12 +52,8 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 		a.N = last.N + 1
 	}
 	t.From = model.QueuePlace{Phase: t.Phase, QueuedAt: t.QueuedAt, BlockedAt: t.BlockedAt}
-	s.breakers.probeTargets(s.breakers.engineBreaker, t.ID)
-	s.breakers.testsNamespace(t)
+	s.breakers.Launched(t, gpus)
 	s.placer.addResident(t, gpus, grants, alone)
-	for _, g := range gpus {
-		s.breakers.probeTargets(g.Breaker, t.ID)
-	}
 	if t.GPUs == 0 {
 		t.Speed = 1
 	}

@@ -22,7 +22,7 @@ func (w *world) noStartUnknown(id model.TaskID) []model.Launch {
 func (w *world) canary(outcome model.CanaryOutcome) []model.Launch {
 	w.t.Helper()
 	ev := model.CanaryEnded{At: w.now, Outcome: outcome}
-	if outcome == CanaryFailed {
+	if outcome == model.CanaryFailed {
 		ev.Fault = &model.Fault{Scope: model.ScopeUnknown, Code: "unknown", Cause: "the canary fails too"}
 	}
 	return w.step(ev)
@@ -59,7 +59,7 @@ func TestOneUsersFault(t *testing.T) {
 				w.noStartUnknown(id)
 			}
 		}
-		if sick := w.s.Breakers(); len(sick) != 0 || w.s.breakers.engineBreaker.Paused() {
+		if sick := w.s.Breakers(); len(sick) != 0 || w.s.breakers.Save().Sick.Paused() {
 			t.Fatalf("the engine is blamed: %+v", sick)
 		}
 		if round%50 == 10 {
@@ -72,7 +72,7 @@ func TestOneUsersFault(t *testing.T) {
 		}
 		if w.s.CanaryDue() {
 			canaries++
-			w.canary(CanaryStarted)
+			w.canary(model.CanaryStarted)
 		}
 		if len(w.finished) < 40 {
 			w.wakeAt()
@@ -90,8 +90,8 @@ func TestOneUsersFault(t *testing.T) {
 	if canaries < w.s.Options().BlamelessRetries || canaries > 1000 {
 		t.Errorf("%d canaries", canaries)
 	}
-	if w.s.breakers.complaints != nil || w.s.CanaryDue() || w.s.breakers.canary.Next != 0 {
-		t.Errorf("left over: %+v, %+v", w.s.breakers.complaints, w.s.breakers.canary)
+	if w.s.breakers.Save().Complaints != nil || w.s.CanaryDue() || w.s.breakers.Save().Canary.Next != 0 {
+		t.Errorf("left over: %+v, %+v", w.s.breakers.Save().Complaints, w.s.breakers.Save().Canary)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestCanaryFails(t *testing.T) {
 	if !w.s.CanaryDue() {
 		t.Fatal("no canary is asked for")
 	}
-	w.canary(CanaryFailed)
+	w.canary(model.CanaryFailed)
 	sick := w.s.Breakers()
 	if len(sick) != 1 || sick[0].Scope != model.ScopeEngine || !sick[0].Paused || sick[0].Cause != "the canary fails too" {
 		t.Fatalf("%+v", sick)
@@ -122,7 +122,7 @@ func TestCanaryFails(t *testing.T) {
 		}
 		if w.s.CanaryDue() {
 			gaps, last = append(gaps, w.now.Sub(last)), w.now
-			w.canary(CanaryFailed)
+			w.canary(model.CanaryFailed)
 		}
 	}
 	for i, gap := range gaps {
@@ -140,8 +140,8 @@ func TestCanaryFails(t *testing.T) {
 			w.noStartUnknown(l.Task)
 		}
 	}
-	w.canary(CanaryStarted)
-	if len(w.s.Breakers()) != 0 || w.s.breakers.canary.failing() {
+	w.canary(model.CanaryStarted)
+	if len(w.s.Breakers()) != 0 || w.s.breakers.Save().Canary.Wait > 0 {
 		t.Errorf("still open: %+v", w.s.Breakers())
 	}
 	for _, id := range append(ids, waits) {
@@ -156,7 +156,7 @@ func TestCanaryFails(t *testing.T) {
 // the start of a task each end that.
 func TestTwoUsersComplain(t *testing.T) {
 	for name, end := range map[string]func(w *world, ids []model.TaskID){
-		"canary": func(w *world, _ []model.TaskID) { w.canary(CanaryStarted) },
+		"canary": func(w *world, _ []model.TaskID) { w.canary(model.CanaryStarted) },
 		"tasks gone": func(w *world, ids []model.TaskID) {
 			for _, id := range ids {
 				if len(w.s.Breakers()) != 1 {
@@ -204,7 +204,7 @@ func TestNoCanaryHere(t *testing.T) {
 			w.wakeAt()
 		}
 		if w.s.CanaryDue() {
-			w.canary(CanaryMissing)
+			w.canary(model.CanaryMissing)
 		}
 	}
 	ids := []model.TaskID{w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))}
@@ -212,7 +212,7 @@ func TestNoCanaryHere(t *testing.T) {
 		w.noStartUnknown(id)
 	}
 	w.now = w.now.Add(w.s.NextProbe())
-	w.canary(CanaryMissing)
+	w.canary(model.CanaryMissing)
 	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {
 		t.Errorf("%+v", sick)
 	}
@@ -225,8 +225,8 @@ func TestTaskStartsInPlaceOfCanary(t *testing.T) {
 	bad, good := w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))
 	w.noStartUnknown(bad)
 	w.started(good)
-	if w.s.CanaryDue() || w.s.breakers.complaints != nil || w.task(bad).StartFailuresWhileOthersStart != 1 {
-		t.Errorf("canary due: %v, complaints %+v, %d strikes", w.s.CanaryDue(), w.s.breakers.complaints, w.task(bad).StartFailuresWhileOthersStart)
+	if w.s.CanaryDue() || w.s.breakers.Save().Complaints != nil || w.task(bad).StartFailuresWhileOthersStart != 1 {
+		t.Errorf("canary due: %v, complaints %+v, %d strikes", w.s.CanaryDue(), w.s.breakers.Save().Complaints, w.task(bad).StartFailuresWhileOthersStart)
 	}
 	w.wait(w.s.NextProbe())
 	w.noStartUnknown(bad)
@@ -256,7 +256,7 @@ func TestGoneTasksRaiseNoAlarm(t *testing.T) {
 	if !w.s.CanaryDue() {
 		t.Fatal("no canary is asked for")
 	}
-	w.canary(CanaryStarted)
+	w.canary(model.CanaryStarted)
 	if len(w.s.Breakers()) != 0 {
 		t.Errorf("%+v", w.s.Breakers())
 	}
@@ -294,13 +294,13 @@ func TestEvidence(t *testing.T) {
 				}
 			}
 			if m.s.CanaryDue() {
-				ev := model.CanaryEnded{At: m.now, Outcome: CanaryStarted}
+				ev := model.CanaryEnded{At: m.now, Outcome: model.CanaryStarted}
 				if !works {
-					ev.Outcome = CanaryFailed
+					ev.Outcome = model.CanaryFailed
 				}
 				m.step(t, ev)
 			}
-			if paused := m.s.breakers.engineBreaker.Paused(); works && paused || !works && !paused {
+			if paused := m.s.breakers.Save().Sick.Paused(); works && paused || !works && !paused {
 				t.Fatalf("the engine works: %v, launching pauses: %v", works, paused)
 			}
 			m.sleep(t)
@@ -319,7 +319,7 @@ func TestWitnesses(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	bob, alice := w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))
 	w.noStartUnknown(bob)
-	w.canary(CanaryStarted)
+	w.canary(model.CanaryStarted)
 	began := w.now
 	w.wait(w.s.NextProbe() - time.Millisecond)
 	w.noStartUnknown(alice)
@@ -331,8 +331,8 @@ func TestWitnesses(t *testing.T) {
 		t.Errorf("canary due: %v, %s after the last one", w.s.CanaryDue(), w.now.Sub(began))
 	}
 	w.noStartUnknown(bob)
-	if w.s.breakers.engineBreaker != nil || len(w.s.breakers.complaints.Tasks) != 2 {
-		t.Errorf("the engine is blamed: %+v, %+v", w.s.breakers.engineBreaker, w.s.breakers.complaints)
+	if w.s.breakers.Save().Sick != nil || len(w.s.breakers.Save().Complaints.Tasks) != 2 {
+		t.Errorf("the engine is blamed: %+v, %+v", w.s.breakers.Save().Sick, w.s.breakers.Save().Complaints)
 	}
 }
 
@@ -342,7 +342,7 @@ func TestFailingCanaryOutlivesTasks(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	id := w.submit(units.GiB, by("bob"))
 	w.noStartUnknown(id)
-	w.canary(CanaryFailed)
+	w.canary(model.CanaryFailed)
 	w.cancel(id)
 	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {
 		t.Fatalf("%+v", sick)
@@ -350,7 +350,7 @@ func TestFailingCanaryOutlivesTasks(t *testing.T) {
 	for !w.s.CanaryDue() {
 		w.wakeAt()
 	}
-	w.canary(CanaryStarted)
+	w.canary(model.CanaryStarted)
 	if len(w.s.Breakers()) != 0 {
 		t.Errorf("%+v", w.s.Breakers())
 	}
@@ -362,15 +362,15 @@ func TestCauseOfFailingCanary(t *testing.T) {
 	w := newWorld(t, plain(), 2)
 	first := w.submit(units.GiB, nil)
 	w.noStartUnknown(first)
-	w.canary(CanaryFailed)
-	cause := w.s.breakers.engineBreaker.Fault.Cause
+	w.canary(model.CanaryFailed)
+	cause := w.s.breakers.Save().Sick.Fault.Cause
 	for range 20 { // a test launch and further canaries come with time
 		if w.s.CanaryDue() {
-			w.canary(CanaryFailed)
+			w.canary(model.CanaryFailed)
 		}
 		if w.task(first).Phase == model.Launching {
 			w.noStartUnknown(first)
-			if got := w.s.breakers.engineBreaker.Fault.Cause; got != cause {
+			if got := w.s.breakers.Save().Sick.Fault.Cause; got != cause {
 				t.Errorf("the cause is %q after a test launch, was %q", got, cause)
 			}
 			return
@@ -393,7 +393,7 @@ func TestBackoffLetsOthersPass(t *testing.T) {
 	w.wait(time.Minute)
 	small := w.submit(5*units.GiB, low)
 	w.wantOn(small) // behind a task that does not fit
-	w.canary(CanaryStarted)
+	w.canary(model.CanaryStarted)
 	if w.task(fails).NotBefore <= w.now {
 		t.Fatalf("%+v is not put off", w.task(fails))
 	}

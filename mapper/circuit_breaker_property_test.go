@@ -75,7 +75,7 @@ func (m *machine) outage(t *rapid.T, wakes int) {
 // settled reports whether the engine is known to be unhealthy, and the launches in flight
 // when the pause began have ended.
 func (m *machine) settled() bool {
-	return m.s.breakers.engineBreaker.Paused() && m.s.breakers.engineBreaker.Wait > m.s.NextProbe()
+	return m.s.breakers.Save().Sick.Paused() && m.s.breakers.Save().Sick.Wait > m.s.NextProbe()
 }
 
 // works lets containers start and end.

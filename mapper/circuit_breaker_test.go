@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/breaker"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
@@ -172,10 +173,10 @@ func TestAloneWithASickEngine(t *testing.T) {
 // probe of an unhealthy one, and start when it is due, by time alone.
 func TestOnlyGPUIsSick(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	for range sickTasks {
+	for range breaker.SickTasks {
 		w.submit(30*units.GiB, nil)
 	}
-	for range sickTasks {
+	for range breaker.SickTasks {
 		w.noStartBy(w.launches[len(w.launches)-1].Task, model.Fault{Scope: model.ScopeGPU, Cause: "the device node /dev/nvidia0 is missing"})
 	}
 	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {

@@ -127,16 +127,16 @@ func (s *State) Why(id model.TaskID) (Why, bool) {
 func (s *State) bindingReason(w *Why, t *model.Task) {
 	over := s.users.OverQuota(t)
 	switch {
-	case s.breakers.engineDown.Code != "":
-		w.Binding = s.breakers.engineDown
+	case s.breakers.IsEngineDown():
+		w.Binding = s.breakers.EngineDown()
 	case s.paused != nil:
 		w.Binding = s.pausedFor()
-	case s.breakers.engineBreaker.Paused():
-		w.Binding = s.breakers.breakerReason()
+	case s.breakers.IsEnginePaused():
+		w.Binding = s.breakers.EngineReason()
 	case len(s.GPUList()) == 0 && t.GPUs > 0:
 		w.Binding.Code = model.ReasonNoGPU
-	case s.breakers.awaitsRoom(t):
-		w.Binding = s.breakers.fullness(t)
+	case s.breakers.AwaitsNamespace(t):
+		w.Binding = s.breakers.NamespaceReason(t)
 	case t.NotBefore > s.Now():
 		w.Binding = model.Reason{Code: model.ReasonBackOff, Span: t.NotBefore.Sub(s.Now())}.WithCause(t.Reason)
 	case over.Code != "":

@@ -74,7 +74,7 @@ func (s *State) end(t *model.Task, phase model.Phase, code int, reason model.Rea
 	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason = phase, s.Now(), code, reason
 	s.RemoveTask(t)
-	s.breakers.complainerEnded(t.ID)
+	s.breakers.TaskEnded(t.ID)
 	s.queue.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.HasStarted(), t.Group})
 	if s.queue.head.Task == t.ID {

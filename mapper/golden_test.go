@@ -237,7 +237,7 @@ func (s *story) event(what string, args []string) {
 
 func (s *story) canary(outcome model.CanaryOutcome) {
 	ev := model.CanaryEnded{At: s.at(), Outcome: outcome}
-	if outcome == mapper.CanaryFailed {
+	if outcome == model.CanaryFailed {
 		ev.Fault = &model.Fault{Code: "no-bridge", Cause: "the engine has no network"}
 	}
 	s.step(ev, "")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/breaker"
 	"carma/mapper/model"
 )
 
@@ -49,7 +50,7 @@ func TestNamespaceFull(t *testing.T) {
 	}
 	w.exit(other, model.ExitOK)
 	gaps := w.refuseTests(100)
-	if n := len(gaps); n < 5 || slices.Max(gaps) > 2*fullTest || slices.Min(gaps[n/2:]) < fullTest || !slices.IsSorted(gaps[:5]) {
+	if n := len(gaps); n < 5 || slices.Max(gaps) > 2*breaker.FullTest || slices.Min(gaps[n/2:]) < breaker.FullTest || !slices.IsSorted(gaps[:5]) {
 		t.Errorf("test launches came after %v", gaps)
 	}
 	for _, id := range []model.TaskID{a, b, later} {
@@ -118,7 +119,7 @@ func TestNamespaceRoom(t *testing.T) {
 		t.Fatalf("after the end of a task: %+v, want a launch of %d", l, a)
 	}
 	w.started(a)
-	if got, _ := w.s.Task(b); got.Phase != model.Launching || len(w.s.breakers.namespaceBreakers) != 0 {
+	if got, _ := w.s.Task(b); got.Phase != model.Launching || len(w.s.breakers.Save().Full) != 0 {
 		t.Errorf("when %d runs, %d is %s", a, b, got.Phase)
 	}
 }
@@ -151,7 +152,7 @@ func TestNamespaceTestTellsNothing(t *testing.T) {
 		t.Fatalf("after a stopped test %d is %s", b, got.Phase)
 	}
 	w.noStart(b)
-	if i := w.s.breakers.fullAt("ann"); i == nil || i.Testing != 0 {
+	if i := w.s.breakers.Namespace("ann"); i == nil || i.Testing != 0 {
 		t.Errorf("after the engine's fault: %+v", i)
 	}
 
@@ -164,8 +165,8 @@ func TestNamespaceTestTellsNothing(t *testing.T) {
 		t.Fatalf("%+v", l)
 	}
 	w.refusedIn(id)
-	if l := w.launches[len(w.launches)-1]; w.s.breakers.engineBreaker == nil || l.Task == id || w.s.breakers.engineBreaker.Testing != l.Task {
-		t.Errorf("the engine is tested by task %d, the last launch was %+v", w.s.breakers.engineBreaker.Testing, l)
+	if l := w.launches[len(w.launches)-1]; w.s.breakers.Save().Sick == nil || l.Task == id || w.s.breakers.Save().Sick.Testing != l.Task {
+		t.Errorf("the engine is tested by task %d, the last launch was %+v", w.s.breakers.Save().Sick.Testing, l)
 	}
 }
 

@@ -278,7 +278,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []model.Task) {
 			due("the end of a warm-up", r.WarmUntil)
 		}
 	}
-	for _, i := range m.s.breakers.namespaceBreakers {
+	for _, i := range m.s.breakers.Save().Full {
 		due("the test of a full namespace", i.Test)
 	}
 	for _, task := range tasks {
@@ -328,8 +328,8 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.CanFit(&task) || m.s.queue.barred(&task) {
 			continue
 		}
-		if m.s.breakers.noRoom(&task) {
-			if m.up && m.pausedTill == 0 && !m.s.breakers.engineBreaker.Paused() && len(m.s.GPUList()) > 0 && why.Binding.Code != model.ReasonNamespaceFull {
+		if m.s.breakers.IsNamespaceFull(&task) {
+			if m.up && m.pausedTill == 0 && !m.s.breakers.Save().Sick.Paused() && len(m.s.GPUList()) > 0 && why.Binding.Code != model.ReasonNamespaceFull {
 				t.Fatalf("the namespace of task %d is full, and it says %+v", task.ID, why)
 			}
 			continue
@@ -347,7 +347,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			}
 			continue // with time it fits, and the timer for the next check is set
 		}
-		if m.up && !m.s.breakers.engineBreaker.Open(m.s.Now()) && m.s.placer.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
+		if m.up && !m.s.breakers.Save().Sick.Open(m.s.Now()) && m.s.placer.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}
 		passed[why.Recovery]++
@@ -367,7 +367,7 @@ func (m *machine) checkOrder(t *rapid.T, before []model.Task) {
 			}
 		}
 	}
-	if m.s.breakers.engineBreaker.Paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task model.Task) bool { return len(task.Pinned) > 0 }) {
+	if m.s.breakers.Save().Sick.Paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task model.Task) bool { return len(task.Pinned) > 0 }) {
 		return // the next probe is the task that shows most
 	}
 	turns := m.opt.Fair() || m.quotas()
@@ -385,7 +385,7 @@ func (m *machine) checkOrder(t *rapid.T, before []model.Task) {
 			got := launched[task.ID]
 			if got != nil && task.Seat == nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
 				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
-				first.Namespace == task.Namespace && m.s.breakers.fullAt(first.Namespace) == nil && // or it is probed in turn
+				first.Namespace == task.Namespace && m.s.breakers.Namespace(first.Namespace) == nil && // or it is probed in turn
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.NextHostGrant == task.NextHostGrant &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.NextGrant == task.NextGrant && got.NextGrant == task.NextGrant && got.WayAt == 0 && first.NextExclusive == task.NextExclusive &&
 				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not backfill

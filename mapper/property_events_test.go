@@ -250,7 +250,7 @@ func (m *machine) unstarted(t *rapid.T) {
 
 // canary ends the canary, asked for or not.
 func (m *machine) canary(t *rapid.T) {
-	ev := model.CanaryEnded{At: m.now, Outcome: rapid.SampledFrom([]model.CanaryOutcome{CanaryStarted, CanaryFailed, CanaryMissing, "?"}).Draw(t, "outcome")}
+	ev := model.CanaryEnded{At: m.now, Outcome: rapid.SampledFrom([]model.CanaryOutcome{model.CanaryStarted, model.CanaryFailed, model.CanaryMissing, "?"}).Draw(t, "outcome")}
 	if rapid.Bool().Draw(t, "with a fault") {
 		ev.Fault = &model.Fault{Scope: model.ScopeUnknown, Cause: "it fails too"}
 	}

@@ -31,7 +31,7 @@ func (s *State) Follow(ev model.Event, decided []model.Decision) {
 
 // lookAround is the part of [State.schedule] that makes no decisions of its own.
 func (s *State) lookAround() {
-	if !s.Dirty() || s.breakers.engineDown.Code != "" || s.paused != nil || s.Now() < s.notBefore || s.launchLimitReached() {
+	if !s.Dirty() || s.breakers.IsEngineDown() || s.paused != nil || s.Now() < s.notBefore || s.launchLimitReached() {
 		return
 	}
 	s.learner.learnLoads()

@@ -36,9 +36,9 @@ func (s *State) exited(ev model.Exited) {
 	}
 	if ev.Fault != nil {
 		a.Fault = ev.Fault
-		s.breakers.openBreaker(t, a, *ev.Fault)
+		s.breakers.StartFailed(t, a, *ev.Fault)
 	} else if a.Started == 0 {
-		s.breakers.unprobed(t, a)
+		s.breakers.EndedUnstarted(t, a)
 	}
 	t.Seen = s.predictor.ObservedLoad(t)
 	s.predictor.LearnGrowth(t, a)
@@ -46,7 +46,7 @@ func (s *State) exited(ev model.Exited) {
 	s.ReleaseHost(t, a)
 	s.unsuspend(t, a)
 	if ev.Fault == nil {
-		s.breakers.roomIn(t.Namespace)
+		s.breakers.TaskEndedIn(t.Namespace)
 	}
 	for _, grant := range a.Grants {
 		s.takeOff(s.GPU(grant.GPU), t.ID)

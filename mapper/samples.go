@@ -75,12 +75,7 @@ func (pl *placer) inventoryChanged(next *model.GPU) {
 }
 
 func (s *State) engineChanged(ev model.EngineChanged) {
-	s.breakers.engineDown = model.Reason{}
-	if ev.Up {
-		s.breakers.probeAgain()
-	} else {
-		s.breakers.engineDown = model.Reason{Code: model.ReasonEngineDown, Text: ev.Reason}
-	}
+	s.breakers.EngineChanged(ev.Up, ev.Reason)
 	s.MarkDirty()
 }
 

@@ -24,7 +24,7 @@ type cycle struct {
 // tasks as the look-ahead did not fit. So the recovery queue goes first and does not
 // block the main queue.
 func (s *State) schedule() {
-	if !s.Dirty() || s.breakers.engineDown.Code != "" || s.paused != nil || s.launchesPaused() {
+	if !s.Dirty() || s.breakers.IsEngineDown() || s.paused != nil || s.launchesPaused() {
 		return
 	}
 	s.ClearDirty()
@@ -40,9 +40,9 @@ func (s *State) runCycle() {
 	if s.queue.waiting.len() == 0 {
 		return
 	}
-	s.breakers.settleNamespaces()
+	s.breakers.CloseTestedNamespaces()
 	var p *cycle
-	if s.breakers.engineBreaker.Paused() {
+	if s.breakers.IsEnginePaused() {
 		p = s.launchProbe()
 	} else {
 		p = s.cycleUntilStable(s.queue.head)
@@ -179,7 +179,7 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.Now() && s.breakers.isProbe(t) && s.CanFit(t) && !s.queue.barred(t) && !s.bounded(t) {
+				if t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.queue.barred(t) && !s.bounded(t) {
 					if gpus := s.placer.place(p, t); gpus != nil {
 						line.remove(i)
 						s.bind(t, gpus)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"carma/internal/units"
+	"carma/mapper/breaker"
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
@@ -32,6 +33,7 @@ type (
 	ledgerSnapshot    = ledger.Snapshot
 	usersSnapshot     = fairshare.Snapshot
 	predictorSnapshot = predict.Snapshot
+	breakersSnapshot  = breaker.Snapshot
 )
 
 // snapshotFormat is the format that this version writes. It reads all formats from 1 on:
@@ -42,7 +44,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
 		Format: snapshotFormat, Paused: s.paused, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again,
-		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.snapshot(), queueSnapshot: s.queue.snapshot(),
+		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.snapshot(),
 		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
 	})
 }
@@ -75,7 +77,7 @@ func (snap *snapshot) state() (*State, error) {
 	if err := n.Ledger.Restore(snap.ledgerSnapshot); err != nil {
 		return nil, err
 	}
-	if err := n.breakers.restore(snap.breakersSnapshot); err != nil {
+	if err := n.breakers.Restore(snap.breakersSnapshot); err != nil {
 		return nil, err
 	}
 	if err := n.predictor.Restore(snap.predictorSnapshot); err != nil {

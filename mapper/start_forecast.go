@@ -26,7 +26,7 @@ const (
 // after foreseenFor or foreseenSteps. It does not change the state.
 func (s *State) ExpectedStart(id model.TaskID) (from, to time.Duration, ok bool) {
 	t := s.TaskByID(id)
-	if t == nil || t.Phase == model.Estimating || t.Phase.Placed() || t.Phase == model.Suspended && !t.Waiting() || s.breakers.awaitsRoom(t) {
+	if t == nil || t.Phase == model.Estimating || t.Phase.Placed() || t.Phase == model.Suspended && !t.Waiting() || s.breakers.AwaitsNamespace(t) {
 		return 0, 0, false
 	}
 	var likely startForecast

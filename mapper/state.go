@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"carma/internal/units"
+	"carma/mapper/breaker"
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
@@ -17,7 +18,7 @@ type State struct {
 
 	users     *fairshare.Users
 	predictor *predict.Predictor
-	breakers  *breakers
+	breakers  *breaker.Breakers
 	queue     *schedulingQueue
 	placer    *placer
 	learner   *learner
@@ -44,7 +45,7 @@ func New(opt model.Options) *State {
 		panic("mapper.New: " + err.Error())
 	}
 	l := ledger.New(opt, p.idleOnly)
-	s := &State{Ledger: l, users: fairshare.New(l), predictor: predict.New(l), breakers: newBreakers(l)}
+	s := &State{Ledger: l, users: fairshare.New(l), predictor: predict.New(l), breakers: breaker.New(l)}
 	s.queue = newSchedulingQueue(l, s.users, s.predictor)
 	s.placer = newPlacer(l, s.predictor, s.queue, p)
 	s.wire()
@@ -124,7 +125,7 @@ func (s *State) take(ev model.Event) {
 	case model.GPUsCordoned:
 		s.gpusCordoned(ev)
 	case model.CanaryEnded:
-		s.breakers.canaryEnded(ev)
+		s.breakers.CanaryEnded(ev)
 	case model.GPUsReset:
 		s.gpusReset(ev)
 	case model.LaunchingPaused:
@@ -207,7 +208,7 @@ func (s *State) started(ev model.Started) {
 // onStarted records that the container of an attempt has run since an instant.
 func (s *State) onStarted(t *model.Task, a *model.Attempt, since units.Instant) {
 	a.Started, t.PacedAt, t.Idle = since, s.Now(), model.Idleness{}
-	s.breakers.startSucceeded(t, a)
+	s.breakers.StartSucceeded(t, a)
 	s.announceStart(t.ID)
 	if t.Phase == model.Launching {
 		t.Phase = model.Running

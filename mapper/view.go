@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/breaker"
 	"carma/mapper/fairshare"
 	"carma/mapper/model"
 	"carma/mapper/predict"
@@ -39,7 +40,7 @@ func (s *State) Clone() *State {
 	c := *s
 	c.Ledger, c.step = s.Ledger.Clone(), step{}
 	c.inflight = slices.Clone(s.inflight)
-	c.predictor, c.breakers = s.predictor.Clone(c.Ledger), s.breakers.clone(c.Ledger)
+	c.predictor, c.breakers = s.predictor.Clone(c.Ledger), s.breakers.Clone(c.Ledger)
 	c.users = s.users.Clone(c.Ledger)
 	c.queue = s.queue.clone(c.Ledger, c.users, c.predictor)
 	c.placer = newPlacer(c.Ledger, c.predictor, c.queue, s.placer.policy)
@@ -72,10 +73,10 @@ func (s *State) Recalls(kind string) bool { return s.predictor.Recalls(kind) }
 func (s *State) Speed(id model.TaskID) (v predict.SpeedView, ok bool) { return s.predictor.Speed(id) }
 
 // EngineDown returns why the engine is down, or the zero Reason if it is up.
-func (s *State) EngineDown() model.Reason { return s.breakers.engineDown }
+func (s *State) EngineDown() model.Reason { return s.breakers.EngineDown() }
 
 // Breakers lists the unhealthy engine and GPUs, the engine first.
-func (s *State) Breakers() []BreakerView { return s.breakers.Breakers() }
+func (s *State) Breakers() []breaker.BreakerView { return s.breakers.Breakers() }
 
 // CanaryDue reports whether a canary must be started now, see [model.CanaryEnded].
 func (s *State) CanaryDue() bool { return s.breakers.CanaryDue() }

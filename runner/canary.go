@@ -10,7 +10,6 @@ import (
 	"carma/containers"
 	"carma/containers/bare"
 	"carma/internal/units"
-	"carma/mapper"
 	"carma/mapper/model"
 )
 
@@ -50,19 +49,19 @@ func (r *Runner) startCanaryIfDue() {
 func (r *Runner) tryCanary(ctx context.Context) (model.CanaryOutcome, *model.Fault) {
 	err := r.runCanary(ctx)
 	if err == nil {
-		return mapper.CanaryStarted, nil
+		return model.CanaryStarted, nil
 	}
 	if errors.Is(err, errNoCanary) {
 		r.Log.Debug().Err(err).Msg("no canary can be started; complaints of two users blame the engine")
-		return mapper.CanaryMissing, nil
+		return model.CanaryMissing, nil
 	}
 	f := containers.StartFaultOf(err)
 	if f.Scope == containers.ScopeTask {
 		r.Log.Warn().Err(err).Msg("the engine refuses the canary, which says nothing about the tasks")
-		return mapper.CanaryMissing, nil
+		return model.CanaryMissing, nil
 	}
 	r.Log.Error().Err(err).Msg("the canary does not start")
-	return mapper.CanaryFailed, &model.Fault{
+	return model.CanaryFailed, &model.Fault{
 		Scope: model.ScopeEngine, Code: f.Code, Cause: "carma's own test container does not start: " + f.Cause, Remedy: f.Remedy,
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"carma/containers/bare"
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
 )
@@ -165,19 +164,19 @@ func TestCanaryOutcomes(t *testing.T) {
 		change func(g *rig)
 		want   model.CanaryOutcome
 	}{
-		"starts":            {func(*rig) {}, mapper.CanaryStarted},
-		"start fails":       {func(g *rig) { g.engine.FailAll(containerstest.OpStart, errors.New("new")) }, mapper.CanaryFailed},
-		"disk full":         {func(g *rig) { g.engine.FailAll(containerstest.OpImport, errors.New("no space left on device")) }, mapper.CanaryFailed},
-		"image refused":     {func(g *rig) { g.engine.FailAll(containerstest.OpImport, errors.New("plugin says no")) }, mapper.CanaryMissing},
-		"request refused":   {func(g *rig) { g.engine.FailAll(containerstest.OpCreate, containers.ErrInvalid) }, mapper.CanaryMissing},
-		"program fails":     {func(g *rig) { g.script(bare.CanaryImage, printing(3)) }, mapper.CanaryMissing},
-		"no program":        {func(g *rig) { g.opt.Init = "/nowhere/carma-init" }, mapper.CanaryMissing},
-		"no program at all": {func(g *rig) { g.opt.Init = "" }, mapper.CanaryMissing},
+		"starts":            {func(*rig) {}, model.CanaryStarted},
+		"start fails":       {func(g *rig) { g.engine.FailAll(containerstest.OpStart, errors.New("new")) }, model.CanaryFailed},
+		"disk full":         {func(g *rig) { g.engine.FailAll(containerstest.OpImport, errors.New("no space left on device")) }, model.CanaryFailed},
+		"image refused":     {func(g *rig) { g.engine.FailAll(containerstest.OpImport, errors.New("plugin says no")) }, model.CanaryMissing},
+		"request refused":   {func(g *rig) { g.engine.FailAll(containerstest.OpCreate, containers.ErrInvalid) }, model.CanaryMissing},
+		"program fails":     {func(g *rig) { g.script(bare.CanaryImage, printing(3)) }, model.CanaryMissing},
+		"no program":        {func(g *rig) { g.opt.Init = "/nowhere/carma-init" }, model.CanaryMissing},
+		"no program at all": {func(g *rig) { g.opt.Init = "" }, model.CanaryMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newRig(t, withCanary, c.change)
 			got, fault := g.tryCanary(g.ctx())
-			if got != c.want || (fault != nil) != (got == mapper.CanaryFailed) {
+			if got != c.want || (fault != nil) != (got == model.CanaryFailed) {
 				t.Errorf("%s, %+v", got, fault)
 			}
 			if list, err := g.engine.List(g.ctx(), nil); err != nil || len(list) != 0 {

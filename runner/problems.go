@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"carma/mapper"
+	"carma/mapper/breaker"
 	"carma/mapper/words"
 	"carma/runner/api"
 )
@@ -106,7 +106,7 @@ func (r *Runner) findProblems() []api.Trouble {
 	return all
 }
 
-func (r *Runner) viewSick(s mapper.BreakerView) api.Trouble {
+func (r *Runner) viewSick(s breaker.BreakerView) api.Trouble {
 	x := api.Trouble{
 		Scope: troubleEngine, Code: s.Code, Cause: s.Cause, Remedy: s.Remedy,
 		Since: s.Since.Time(), Failures: s.Failures, Text: "the container engine starts nothing: " + s.Cause,

@@ -12,8 +12,9 @@ import (
 // allowed lists, for each of our packages, which of our packages it may import.
 var allowed = map[string][]string{
 	"carma/internal/units":                 {},
-	"carma/mapper":                         {"carma/mapper/fairshare", "carma/mapper/interference", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/predict"},
+	"carma/mapper":                         {"carma/mapper/breaker", "carma/mapper/fairshare", "carma/mapper/interference", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/predict"},
 	"carma/mapper/interference":            {},
+	"carma/mapper/breaker":                 {"carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/fairshare":               {"carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/predict":                 {"carma/mapper/interference", "carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/ledger":                  {"carma/mapper/model"},
@@ -82,7 +83,7 @@ var allowed = map[string][]string{
 	"carma/configs/traces/original":        {"carma/configs/traces", "carma/configs/traces/joblog", "carma/configs/workloads", "carma/mapper/model"},
 	"carma/configs/traces/load":            {"carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/helios", "carma/configs/traces/joblog", "carma/configs/traces/original", "carma/configs/traces/philly", "carma/configs/traces/sia"},
 	"carma/configs/traces/synth":           {},
-	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/option", "carma/containers/bare", "carma/containers/cdi", "carma/containers/endtext", "carma/estimator", "carma/estimator/command", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/energy", "carma/mapper/words", "carma/runner/api", "carma/runner/audit", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/devices", "carma/runner/gpu/driverfiles", "carma/runner/helpers", "carma/runner/journal", "carma/runner/jsonform", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/progress", "carma/runner/pull", "carma/runner/rights", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/internal/failpoint", "carma/mapper/model", "carma/mapper/fairshare", "carma/mapper/predict"},
+	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/option", "carma/containers/bare", "carma/containers/cdi", "carma/containers/endtext", "carma/estimator", "carma/estimator/command", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/energy", "carma/mapper/words", "carma/runner/api", "carma/runner/audit", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/devices", "carma/runner/gpu/driverfiles", "carma/runner/helpers", "carma/runner/journal", "carma/runner/jsonform", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/progress", "carma/runner/pull", "carma/runner/rights", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/internal/failpoint", "carma/mapper/model", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker"},
 	"carma/runner/web":                     {},
 	"carma/runner/audit":                   {"carma/runner/api"},
 	"carma/runner/rights":                  {},
@@ -177,7 +178,7 @@ var free = []string{
 
 // pure packages may import only the standard library and the packages in the
 // table.
-var pure = []string{"carma/mapper", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
+var pure = []string{"carma/mapper", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
 
 // clusterModule is the module of what needs Kubernetes' client.
 const clusterModule = "../containers/kubernetes"

@@ -205,3 +205,10 @@ func (Unreserved) Kind() string { return "unreserved" }
 func (Reserved) about() TaskID { return 0 }
 
 func (Unreserved) about() TaskID { return 0 }
+
+// The outcomes of the canary.
+const (
+	CanaryStarted CanaryOutcome = "started"
+	CanaryFailed  CanaryOutcome = "failed"
+	CanaryMissing CanaryOutcome = "missing" // no canary can run here
+)

@@ -1,4 +1,4 @@
-package mapper
+package breaker
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 // probe at growing intervals, and soon after a task there has ended. If it is not
 // refused, all may be launched again.
 
-// fullTest is the longest time between two probe launches in a full namespace. A refused
+// FullTest is the longest time between two probe launches in a full namespace. A refused
 // probe costs the cluster one request, and others may free room unnoticed by carma.
-const fullTest = 30 * time.Second
+const FullTest = 30 * time.Second
 
 // fullTurns is the number of tasks of a full namespace that are probed in turn, so that a
 // task that needs more room than there is does not block the others.
@@ -24,8 +24,8 @@ const fullTurns = 5
 
 func byNamespace(i *model.Breaker, namespace string) int { return cmp.Compare(i.Namespace, namespace) }
 
-// fullAt returns the breaker of a full namespace, or nil if it is not full.
-func (b *breakers) fullAt(namespace string) *model.Breaker {
+// Namespace returns the breaker of a full namespace, or nil if it is not full.
+func (b *Breakers) Namespace(namespace string) *model.Breaker {
 	if at, ok := slices.BinarySearchFunc(b.namespaceBreakers, namespace, byNamespace); ok {
 		return b.namespaceBreakers[at]
 	}
@@ -33,8 +33,8 @@ func (b *breakers) fullAt(namespace string) *model.Breaker {
 }
 
 // fills counts a refusal against the task's namespace.
-func (b *breakers) fills(t *model.Task, f model.Fault) {
-	i := b.fullAt(t.Namespace)
+func (b *Breakers) fills(t *model.Task, f model.Fault) {
+	i := b.Namespace(t.Namespace)
 	if i == nil {
 		i = &model.Breaker{Namespace: t.Namespace, Since: b.Now()}
 		at, _ := slices.BinarySearchFunc(b.namespaceBreakers, t.Namespace, byNamespace)
@@ -43,7 +43,7 @@ func (b *breakers) fills(t *model.Task, f model.Fault) {
 	i.Fault, i.Failures = f, i.Failures+1
 	i.AddFailed(t.ID)
 	if i.Testing == t.ID || !i.Paused() { // other tasks were launched before the limit was known
-		i.Wait, i.Testing = min(max(2*i.Wait, b.NextProbe()), fullTest), 0
+		i.Wait, i.Testing = min(max(2*i.Wait, b.NextProbe()), FullTest), 0
 		b.ProbeAt(i, b.Now().Add(i.Wait))
 	}
 	i.Tasks = slices.DeleteFunc(i.Tasks, func(id model.TaskID) bool { o := b.TaskByID(id); return o == nil || o != t && !o.Waiting() })
@@ -51,27 +51,21 @@ func (b *breakers) fills(t *model.Task, f model.Fault) {
 	b.MarkDirty()
 }
 
-// noRoom reports whether a task waits for its namespace.
-func (b *breakers) noRoom(t *model.Task) bool { return b.fullAt(t.Namespace).Open(b.Now()) }
-
-// bounded reports whether a task waits because of a quota, or because its namespace is
-// full.
-func (s *State) bounded(t *model.Task) bool {
-	return s.users.OverQuota(t).Code != "" || s.breakers.noRoom(t)
-}
+// IsNamespaceFull reports whether a task waits for its namespace.
+func (b *Breakers) IsNamespaceFull(t *model.Task) bool { return b.Namespace(t.Namespace).Open(b.Now()) }
 
 // testsNamespace records a launch in a full namespace as the probe. The next probe waits
 // for its refusal.
-func (b *breakers) testsNamespace(t *model.Task) {
-	if i := b.fullAt(t.Namespace); i.Paused() {
+func (b *Breakers) testsNamespace(t *model.Task) {
+	if i := b.Namespace(t.Namespace); i.Paused() {
 		i.Testing = t.ID
 		b.ProbeAt(i, b.Now().Add(i.Wait))
 	}
 }
 
-// settleNamespaces opens the namespaces whose probe was not refused in time: its pod has
+// CloseTestedNamespaces opens the namespaces whose probe was not refused in time: its pod has
 // been created, even if it still waits for something else.
-func (b *breakers) settleNamespaces() {
+func (b *Breakers) CloseTestedNamespaces() {
 	for _, i := range slices.Clone(b.namespaceBreakers) {
 		if t := b.TaskByID(i.Testing); t != nil && t.Phase.Placed() && !i.Open(b.Now()) {
 			b.opens(i)
@@ -80,35 +74,35 @@ func (b *breakers) settleNamespaces() {
 }
 
 // opens lets tasks of a namespace be launched again.
-func (b *breakers) opens(full *model.Breaker) {
+func (b *Breakers) opens(full *model.Breaker) {
 	b.letGo(full)
 	b.namespaceBreakers = slices.DeleteFunc(b.namespaceBreakers, func(i *model.Breaker) bool { return i == full })
 	b.MarkDirty()
 }
 
-// roomIn handles the end of a task in a namespace. If the namespace was full, a probe
+// TaskEndedIn handles the end of a task in a namespace. If the namespace was full, a probe
 // follows soon, when the cluster has counted again.
-func (b *breakers) roomIn(namespace string) {
-	i := b.fullAt(namespace)
+func (b *Breakers) TaskEndedIn(namespace string) {
+	i := b.Namespace(namespace)
 	if !i.Paused() {
 		return
 	}
-	i.Wait = min(b.NextProbe(), fullTest)
+	i.Wait = min(b.NextProbe(), FullTest)
 	b.letGo(i)
 	if soon := b.Now().Add(i.Wait); i.Test <= b.Now() || i.Test > soon {
 		b.ProbeAt(i, soon)
 	}
 }
 
-// awaitsRoom reports whether a task waits for its namespace, or for its own next try
+// AwaitsNamespace reports whether a task waits for its namespace, or for its own next try
 // there.
-func (b *breakers) awaitsRoom(t *model.Task) bool {
-	return b.noRoom(t) || b.fullAt(t.Namespace) != nil && t.Reason.Code == model.ReasonNamespaceFull && t.NotBefore > b.Now()
+func (b *Breakers) AwaitsNamespace(t *model.Task) bool {
+	return b.IsNamespaceFull(t) || b.Namespace(t.Namespace) != nil && t.Reason.Code == model.ReasonNamespaceFull && t.NotBefore > b.Now()
 }
 
-// fullness returns the reason for which a task waits for its namespace.
-func (b *breakers) fullness(t *model.Task) model.Reason {
-	i := b.fullAt(t.Namespace)
+// NamespaceReason returns the reason for which a task waits for its namespace.
+func (b *Breakers) NamespaceReason(t *model.Task) model.Reason {
+	i := b.Namespace(t.Namespace)
 	return model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: i.Fault.Cause, Remedy: i.Fault.Remedy, Span: max(0, i.Test.Sub(b.Now()), t.NotBefore.Sub(b.Now()))}
 }
 

@@ -1,4 +1,4 @@
-package mapper
+package breaker
 
 import (
 	"carma/internal/units"
@@ -17,8 +17,11 @@ type BreakerView struct {
 	Test   units.Instant
 }
 
+// EngineDown returns why the engine does not answer, or the zero reason if it does.
+func (b *Breakers) EngineDown() model.Reason { return b.engineDown }
+
 // Breakers lists the unhealthy engine and GPUs, the engine first.
-func (b *breakers) Breakers() []BreakerView {
+func (b *Breakers) Breakers() []BreakerView {
 	var all []BreakerView
 	add := func(i *model.Breaker, gpu model.GPUID) {
 		if i.Paused() || i != nil && i.Failures >= sickStarts && b.complaining(i) {
@@ -32,8 +35,8 @@ func (b *breakers) Breakers() []BreakerView {
 	return all
 }
 
-// breakerReason returns the reason that launching is paused on the unhealthy engine.
-func (b *breakers) breakerReason() model.Reason {
+// EngineReason returns the reason that launching is paused on the unhealthy engine.
+func (b *Breakers) EngineReason() model.Reason {
 	f := &b.engineBreaker.Fault
 	r := model.Reason{Code: model.ReasonEngineSick, Text: f.Cause, Remedy: f.Remedy}
 	if b.engineBreaker.Open(b.Now()) {

@@ -1,4 +1,4 @@
-package mapper
+package breaker
 
 import (
 	"slices"
@@ -7,18 +7,6 @@ import (
 	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
-)
-
-// If the engine's message does not say why a container could not start, evidence decides
-// what is at fault. The engine is at fault if tasks of two users cannot start, or if the
-// canary fails: a container of carma's own that needs nothing special. If the canary
-// starts, the task or its image is at fault.
-
-// The outcomes of the canary.
-const (
-	CanaryStarted model.CanaryOutcome = "started"
-	CanaryFailed  model.CanaryOutcome = "failed"
-	CanaryMissing model.CanaryOutcome = "missing" // no canary can run here
 )
 
 // complaintUsers is the number of users whose tasks must fail to start for an unknown
@@ -58,12 +46,12 @@ func (c *canary) failing() bool { return c.Wait > 0 }
 
 // CanaryDue reports whether a canary must be started now. It stays true until the outcome
 // comes back as [model.CanaryEnded], or the canary is no longer needed.
-func (b *breakers) CanaryDue() bool {
+func (b *Breakers) CanaryDue() bool {
 	return b.engineDown.Code == "" && b.canary.Next > 0 && b.canary.Next <= b.Now()
 }
 
 // askCanary asks for a canary, but not sooner than [ledger.Ledger.NextProbe] after the last one.
-func (b *breakers) askCanary() {
+func (b *Breakers) askCanary() {
 	if b.canary.Next > 0 {
 		return
 	}
@@ -74,13 +62,13 @@ func (b *breakers) askCanary() {
 	b.canaryAt(next)
 }
 
-func (b *breakers) canaryAt(at units.Instant) {
+func (b *Breakers) canaryAt(at units.Instant) {
 	b.canary.Next = max(at, 1)
 	b.SetTimer(b.canary.Next, ledger.Timer{})
 }
 
 // complains counts a start that failed for an unknown reason.
-func (b *breakers) complains(t *model.Task, f model.Fault) {
+func (b *Breakers) complains(t *model.Task, f model.Fault) {
 	b.askCanary()
 	if b.engineBreaker.Paused() || b.engineBreaker != nil && b.engineBreaker.Unknown {
 		cause := b.engineBreaker.Fault
@@ -103,7 +91,7 @@ func (b *breakers) complains(t *model.Task, f model.Fault) {
 
 // complainingUsers counts the users of the tasks in complaints. A task that failed before
 // where other containers started is no evidence against the engine.
-func (b *breakers) complainingUsers() int {
+func (b *Breakers) complainingUsers() int {
 	var users []string
 	for _, id := range b.complaints.Tasks {
 		if t := b.TaskByID(id); t != nil && t.StartFailuresWhileOthersStart == 0 && !slices.Contains(users, t.User) {
@@ -114,7 +102,7 @@ func (b *breakers) complainingUsers() int {
 }
 
 // blameEngine counts all complaints against the engine.
-func (b *breakers) blameEngine(f model.Fault) {
+func (b *Breakers) blameEngine(f model.Fault) {
 	if b.engineBreaker == nil {
 		b.engineBreaker = &model.Breaker{Since: b.Now(), Unknown: true}
 	}
@@ -127,7 +115,7 @@ func (b *breakers) blameEngine(f model.Fault) {
 		}
 	}
 	b.complaints = nil
-	if !i.Paused() && (len(i.Tasks) >= sickTasks || b.canary.failing()) {
+	if !i.Paused() && (len(i.Tasks) >= SickTasks || b.canary.failing()) {
 		i.Wait = b.NextProbe()
 		b.ProbeAt(i, b.Now().Add(i.Wait))
 	}
@@ -135,13 +123,13 @@ func (b *breakers) blameEngine(f model.Fault) {
 	b.MarkDirty()
 }
 
-// canaryEnded resolves the complaints by the outcome of the canary.
-func (b *breakers) canaryEnded(ev model.CanaryEnded) {
+// CanaryEnded resolves the complaints by the outcome of the canary.
+func (b *Breakers) CanaryEnded(ev model.CanaryEnded) {
 	before := b.canary
 	b.canary = canary{Last: max(b.Now(), 1)}
 	switch {
 	case b.complaints == nil && b.engineBreaker == nil: // a task has started meanwhile, or the tasks have ended
-	case ev.Outcome == CanaryFailed:
+	case ev.Outcome == model.CanaryFailed:
 		b.canary.Wait = max(b.NextProbe(), min(2*before.Wait, ledger.MaxProbeInterval))
 		b.canaryAt(b.Now().Add(b.canary.Wait))
 		f := model.Fault{}
@@ -150,7 +138,7 @@ func (b *breakers) canaryEnded(ev model.CanaryEnded) {
 		}
 		f.Scope = model.ScopeEngine
 		b.blameEngine(f)
-	case ev.Outcome == CanaryStarted:
+	case ev.Outcome == model.CanaryStarted:
 		b.blameTasks()
 		if before.failing() && b.engineBreaker != nil { // the engine was at fault, and works again
 			b.letGo(b.engineBreaker)
@@ -167,21 +155,21 @@ func (b *breakers) canaryEnded(ev model.CanaryEnded) {
 }
 
 // closeBreaker lets all tasks be launched again.
-func (b *breakers) closeBreaker() {
+func (b *Breakers) closeBreaker() {
 	b.engineBreaker = nil
 	b.CapacityChanged()
 	b.MarkDirty()
 }
 
 // closeIfGone closes the breaker if all tasks whose starts failed have ended.
-func (b *breakers) closeIfGone() {
+func (b *Breakers) closeIfGone() {
 	if b.engineBreaker != nil && !b.complaining(b.engineBreaker) {
 		b.closeBreaker()
 	}
 }
 
 // taskStarted resolves the complaints of other tasks, because a task has started.
-func (b *breakers) taskStarted(id model.TaskID) {
+func (b *Breakers) taskStarted(id model.TaskID) {
 	if c := b.complaints; c != nil {
 		c.Tasks = slices.DeleteFunc(c.Tasks, func(o model.TaskID) bool { return o == id })
 	}
@@ -190,7 +178,7 @@ func (b *breakers) taskStarted(id model.TaskID) {
 }
 
 // blameTasks counts all complaints against the tasks.
-func (b *breakers) blameTasks() {
+func (b *Breakers) blameTasks() {
 	if b.complaints != nil {
 		b.countFailedStarts(b.complaints.Tasks)
 		b.complaints = nil
@@ -199,7 +187,7 @@ func (b *breakers) blameTasks() {
 
 // countFailedStarts counts a failed start against each task, because another container has
 // started or because no other user's task failed. The tasks are tried again later.
-func (b *breakers) countFailedStarts(tasks []model.TaskID) {
+func (b *Breakers) countFailedStarts(tasks []model.TaskID) {
 	for _, id := range tasks {
 		t := b.TaskByID(id)
 		if t == nil {
@@ -214,9 +202,9 @@ func (b *breakers) countFailedStarts(tasks []model.TaskID) {
 	}
 }
 
-// complainerEnded withdraws the complaint of a task that has ended. If no complaint is
+// TaskEnded withdraws the complaint of a task that has ended. If no complaint is
 // left, the engine is no longer at fault, unless the canary fails.
-func (b *breakers) complainerEnded(id model.TaskID) {
+func (b *Breakers) TaskEnded(id model.TaskID) {
 	if c := b.complaints; c != nil {
 		c.Tasks = slices.DeleteFunc(c.Tasks, func(o model.TaskID) bool { return o == id })
 		if len(c.Tasks) == 0 {
@@ -238,6 +226,6 @@ func (b *breakers) complainerEnded(id model.TaskID) {
 }
 
 // complaining reports whether any task whose start failed is unfinished.
-func (b *breakers) complaining(i *model.Breaker) bool {
+func (b *Breakers) complaining(i *model.Breaker) bool {
 	return slices.ContainsFunc(i.Tasks, func(id model.TaskID) bool { return b.TaskByID(id) != nil })
 }

@@ -1,0 +1,57 @@
+package mapper
+
+import (
+	"slices"
+
+	"carma/mapper/model"
+)
+
+// noteStartFailure returns a task to its place after a start that failed through no fault
+// of its own. The task fails only if others could start repeatedly where it could not.
+func (s *State) noteStartFailure(t *model.Task, a *model.Attempt, ev model.Exited) {
+	a.NotAtFault = true
+	grants := a.Grants
+	t.StartFailures++
+	t.MergeStartFailures()
+	unknown := ev.Fault.Scope == model.ScopeUnknown
+	switch {
+	case t.StartFailuresWhileOthersStart <= s.Ledger.Options().BlamelessRetries:
+	case unknown:
+		t.Last().NotAtFault, t.Last().Class = false, model.ExitCannotStart
+		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonNeverStarted, Count: t.StartFailures}.WithCause(outcome(ev)))
+		return
+	default:
+		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonOthersStart, Count: t.StartFailuresWhileOthersStart}.WithCause(outcome(ev)))
+		return
+	}
+	for _, grant := range grants {
+		if ev.Fault.Concerns(grant.GPU) && !slices.Contains(t.Avoid, grant.GPU) {
+			t.Avoid = append(t.Avoid, grant.GPU)
+		}
+	}
+	if !s.breakers.IsEnginePaused() && ev.Fault.Scope != model.ScopeNamespace { // a full namespace sets NotBefore elsewhere
+		t.NotBefore = s.Now().Add(s.StartBackoff(t))
+	}
+	from := t.From
+	if from.Phase == "" { // launched by a daemon that did not record it
+		from = model.QueuePlace{Phase: model.Queued, QueuedAt: t.QueuedAt, BlockedAt: 0}
+	}
+	t.Reason = model.Reason{Code: model.ReasonUnstarted, Text: ev.Message}
+	if unknown && t.StartFailuresWhileOthersStart > 0 {
+		t.Reason.Limit = s.Ledger.Options().BlamelessRetries + 1 - t.StartFailuresWhileOthersStart
+	}
+	if ev.Fault.Scope == model.ScopeNamespace {
+		t.Reason = model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: ev.Fault.Cause, Remedy: ev.Fault.Remedy}
+	}
+	switch fate := s.Recorded().End(t.ID).(type) {
+	case model.Finish:
+		s.meet(t, fate)
+		return
+	case model.Requeue:
+		t.NextGrant, t.NextExclusive, t.Reason = fate.Need, fate.Alone, fate.Reason
+	}
+	t.Last().Reason = t.Reason
+	s.Decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: from.Phase, Reason: t.Reason})
+	s.enqueueAt(t, from.Phase, from.QueuedAt)
+	t.BlockedAt = from.BlockedAt
+}
