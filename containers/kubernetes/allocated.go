@@ -17,11 +17,11 @@ import (
 // Attached returns the GPUs that the scheduler allocated. It asks the cluster if the
 // streams of changes do not show them beyond doubt.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
-	what := "look at pod " + d.short(id)
-	pod := d.handover.latest(id)
+	what := "look at pod " + d.c.ns.short(id)
+	pod := d.watch.handover.latest(id)
 	if pod == nil {
 		var err error
-		if pod, err = d.pod(ctx, what, id); err != nil {
+		if pod, err = d.c.pod(ctx, what, id); err != nil {
 			return containers.Attachment{}, err
 		}
 	}
@@ -30,17 +30,17 @@ func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment
 		return containers.Attachment{Visible: "void"}, nil
 	}
 	at := types.NamespacedName{Namespace: pod.Namespace, Name: name}
-	if uuids := d.toldAllocated(at, pod); uuids != nil {
+	if uuids := d.view.toldAllocated(at, pod); uuids != nil {
 		return attachment(uuids), nil
 	}
 	var claim resourcev1.ResourceClaim
-	if err := d.claims(d.resource.Get(), at).Do(ctx).Into(&claim); err != nil {
+	if err := d.c.claims(d.c.resource.Get(), at).Do(ctx).Into(&claim); err != nil {
 		return containers.Attachment{}, fail(ctx, what, err)
 	}
 	if claim.Status.Allocation == nil {
 		return containers.Attachment{}, fmt.Errorf("%s: %w: its claim has no GPU yet", what, containers.ErrNotFound)
 	}
-	uuids, err := d.allocated(ctx, &claim)
+	uuids, err := d.view.allocated(ctx, &claim)
 	return attachment(uuids), err
 }
 
@@ -81,8 +81,8 @@ func grantedOf(c *resourcev1.ResourceClaim) *granted {
 // for this pod and each of its devices has the UUID that the claim's request asks for: a
 // claim's requests never change, so the scheduler cannot have changed the result since
 // then. Anything else is read from the cluster, because a stream may be late.
-func (d *Driver) toldAllocated(at types.NamespacedName, pod *corev1.Pod) []string {
-	v := d.open()
+func (v *view) toldAllocated(at types.NamespacedName, pod *corev1.Pod) []string {
+	v.open()
 	claim, ok := v.claims.one(at.String())
 	if !ok || claim.granted == nil || claim.granted.pod != pod.UID {
 		return nil
@@ -101,15 +101,15 @@ func (d *Driver) toldAllocated(at types.NamespacedName, pod *corev1.Pod) []strin
 }
 
 // allocated are the UUIDs of a claim's devices, in the order of its requests.
-func (d *Driver) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) ([]string, error) {
-	v := d.open()
+func (v *view) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) ([]string, error) {
+	v.open()
 	if err := v.offers.ready(ctx); err != nil {
 		return nil, err
 	}
 	_, known := v.gpus()
 	uuids := uuidsOf(claim, known)
 	if slices.Contains(uuids, "") {
-		known, err := d.readPlaces(ctx)
+		known, err := v.readPlaces(ctx)
 		return uuidsOf(claim, known), err
 	}
 	return uuids, nil

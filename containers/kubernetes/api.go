@@ -49,10 +49,35 @@ var (
 // ours marks fields of objects as set by carma.
 const ours = "carma"
 
-func (d *Driver) connect(config *rest.Config) error {
+// client sends requests to the cluster. Its streams, and the goroutines that read them, end
+// with close.
+type client struct {
+	ns     namespaces
+	config *rest.Config
+
+	core           rest.Interface // pods, nodes, events
+	resource       rest.Interface // claims, slices
+	coordination   rest.Interface // leases
+	authentication rest.Interface // whose a token is
+	authorization  rest.Interface // what users may do
+	batch          rest.Interface // Jobs
+
+	ctx   context.Context // ends with close
+	close context.CancelFunc
+	tasks sync.WaitGroup
+}
+
+func newClient(config *rest.Config, ns namespaces) (*client, error) {
+	c := &client{ns: ns, config: config}
+	c.ctx, c.close = context.WithCancel(context.Background())
+	return c, c.connect()
+}
+
+func (c *client) connect() error {
 	if err := register(); err != nil {
 		return err
 	}
+	config := c.config
 	// One connection for all groups.
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -69,22 +94,22 @@ func (d *Driver) connect(config *rest.Config) error {
 		c.QPS, c.Burst = 500, 1000
 		return rest.RESTClientForConfigAndClient(c, http)
 	}
-	if d.core, err = one(corev1.SchemeGroupVersion, "/api"); err != nil {
+	if c.core, err = one(corev1.SchemeGroupVersion, "/api"); err != nil {
 		return err
 	}
-	if d.resource, err = one(resourcev1.SchemeGroupVersion, "/apis"); err != nil {
+	if c.resource, err = one(resourcev1.SchemeGroupVersion, "/apis"); err != nil {
 		return err
 	}
-	if d.batch, err = one(batchv1.SchemeGroupVersion, "/apis"); err != nil {
+	if c.batch, err = one(batchv1.SchemeGroupVersion, "/apis"); err != nil {
 		return err
 	}
-	if d.coordination, err = one(coordinationv1.SchemeGroupVersion, "/apis"); err != nil {
+	if c.coordination, err = one(coordinationv1.SchemeGroupVersion, "/apis"); err != nil {
 		return err
 	}
-	if d.authentication, err = one(authenticationv1.SchemeGroupVersion, "/apis"); err != nil {
+	if c.authentication, err = one(authenticationv1.SchemeGroupVersion, "/apis"); err != nil {
 		return err
 	}
-	d.authorization, err = one(authorizationv1.SchemeGroupVersion, "/apis")
+	c.authorization, err = one(authorizationv1.SchemeGroupVersion, "/apis")
 	return err
 }
 
@@ -140,12 +165,12 @@ func httpCode(err error) int32 {
 
 // pod reads a container's pod. A pod of the same name with another uid is another
 // container.
-func (d *Driver) pod(ctx context.Context, what, id string) (*corev1.Pod, error) {
-	uid, at := d.split(id)
+func (c *client) pod(ctx context.Context, what, id string) (*corev1.Pod, error) {
+	uid, at := c.ns.split(id)
 	if at.Name == "" {
 		return nil, fmt.Errorf("%s: %w", what, containers.ErrNotFound)
 	}
-	pod, err := d.podNamed(ctx, at)
+	pod, err := c.podNamed(ctx, at)
 	if err != nil {
 		return nil, fail(ctx, what, err)
 	}
@@ -155,15 +180,15 @@ func (d *Driver) pod(ctx context.Context, what, id string) (*corev1.Pod, error) 
 	return pod, nil
 }
 
-func (d *Driver) podNamed(ctx context.Context, at types.NamespacedName) (*corev1.Pod, error) {
+func (c *client) podNamed(ctx context.Context, at types.NamespacedName) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	return pod, d.pods(d.core.Get(), at).Do(ctx).Into(pod)
+	return pod, c.pods(c.core.Get(), at).Do(ctx).Into(pod)
 }
 
 // patchPod changes fields of a pod by a JSON merge patch.
-func (d *Driver) patchPod(ctx context.Context, pod *corev1.Pod, patch string) (*corev1.Pod, error) {
+func (c *client) patchPod(ctx context.Context, pod *corev1.Pod, patch string) (*corev1.Pod, error) {
 	changed := &corev1.Pod{}
-	err := d.pods(d.core.Patch(types.MergePatchType), homeOf(pod)).Body([]byte(patch)).Do(ctx).Into(changed)
+	err := c.pods(c.core.Patch(types.MergePatchType), homeOf(pod)).Body([]byte(patch)).Do(ctx).Into(changed)
 	return changed, err
 }
 

@@ -20,7 +20,7 @@ import (
 // the beginning. A terminal's output comes by the connection, because a log has whole
 // lines only and so no prompt; output from before the connection is in the log alone.
 type attached struct {
-	d     *Driver
+	ss    *sessions
 	what  string
 	id    string
 	tty   bool
@@ -54,19 +54,19 @@ const (
 )
 
 // Attach connects with the program of a pod.
-func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, error) {
-	what := "attach to pod " + d.short(id)
-	pod, err := d.pod(ctx, what, id)
+func (ss *sessions) Attach(ctx context.Context, id string) (containers.Session, error) {
+	what := "attach to pod " + ss.c.ns.short(id)
+	pod, err := ss.c.pod(ctx, what, id)
 	if err != nil {
 		return nil, err
 	}
 	if ended(pod) {
 		return nil, fmt.Errorf("%s: %w: it has ended", what, containers.ErrNotFound)
 	}
-	if err := d.ctx.Err(); err != nil {
-		return nil, fail(d.ctx, what, err)
+	if err := ss.c.ctx.Err(); err != nil {
+		return nil, fail(ss.c.ctx, what, err)
 	}
-	s := &attached{d: d, what: what, id: id, closed: make(chan struct{}), over: make(chan struct{})}
+	s := &attached{ss: ss, what: what, id: id, closed: make(chan struct{}), over: make(chan struct{})}
 	for _, c := range pod.Spec.Containers {
 		s.tty = s.tty || c.Name == containerName && c.TTY
 	}
@@ -76,14 +76,14 @@ func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, err
 	s.out.init()
 	s.input.init()
 	var cancel context.CancelFunc
-	s.ctx, cancel = context.WithCancel(d.ctx)
+	s.ctx, cancel = context.WithCancel(ss.c.ctx)
 	s.close = sync.OnceFunc(func() {
 		close(s.closed)
 		s.out.leave()
 		s.input.end()
 		time.AfterFunc(flushFor, cancel)
 	})
-	d.tasks.Go(func() {
+	ss.c.tasks.Go(func() {
 		defer cancel()
 		defer close(s.over)
 		defer s.input.stop()
@@ -105,12 +105,12 @@ func (s *attached) run() error {
 	defer enough()
 	feeding.Go(func() { _ = s.attach(ctx) })
 	// As long as nothing of it has started, there is no log.
-	err := s.d.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return running(pod) || ended(pod), nil })
+	err := s.ss.watch.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return running(pod) || ended(pod), nil })
 	if err != nil {
 		return err
 	}
 	out := &half{of: &s.out}
-	return s.d.Logs(ctx, s.id, s.since, true, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
+	return s.ss.logs.Logs(ctx, s.id, s.since, true, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
 		_, _ = out.Write(line)
 		if !partial {
 			_, _ = out.Write([]byte("\n"))
@@ -122,7 +122,7 @@ func (s *attached) run() error {
 // the program.
 func (s *attached) attach(ctx context.Context) error {
 	for pause := attachAgain; ; pause = min(2*pause, attachMost) {
-		pod, err := s.d.pod(ctx, s.what, s.id)
+		pod, err := s.ss.c.pod(ctx, s.what, s.id)
 		if err != nil || ended(pod) {
 			return err
 		}
@@ -146,7 +146,7 @@ func (s *attached) attach(ctx context.Context) error {
 func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool, err error) {
 	options := &corev1.PodAttachOptions{Container: containerName, Stdin: true, Stdout: s.tty, TTY: s.tty}
 	s.mu.Lock()
-	one, err := s.d.dial(homeOf(pod), "attach", options, s.tty, true, s.tty, s.size)
+	one, err := s.ss.dial(homeOf(pod), "attach", options, s.tty, true, s.tty, s.size)
 	s.now = one
 	s.mu.Unlock()
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool
 
 // onceTaken calls alive when the pod runs and the connection has not been refused.
 func (s *attached) onceTaken(ctx context.Context, one *stream, alive func()) {
-	if s.d.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return running(pod) || ended(pod), nil }) != nil {
+	if s.ss.watch.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return running(pod) || ended(pod), nil }) != nil {
 		return
 	}
 	select {

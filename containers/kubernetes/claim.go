@@ -19,6 +19,12 @@ import (
 	"carma/containers"
 )
 
+// claims makes and deletes the claims of pods.
+type claims struct {
+	c    *client
+	view *view
+}
+
 // place locates a GPU: a device in a slice that its driver publishes.
 type place struct {
 	node, driver, class, pool, device string
@@ -31,11 +37,11 @@ const UUIDAttribute = "uuid"
 
 // find returns the places of GPUs, which must be on one node. A GPU that the stream of
 // changes has not shown yet is read from the cluster.
-func (d *Driver) find(ctx context.Context, uuids []string) ([]place, error) {
+func (v *view) find(ctx context.Context, uuids []string) ([]place, error) {
 	if len(uuids) == 0 {
 		return nil, nil
 	}
-	v := d.open()
+	v.open()
 	if err := v.offers.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -43,7 +49,7 @@ func (d *Driver) find(ctx context.Context, uuids []string) ([]place, error) {
 	unknown := func(u string) bool { _, ok := known[u]; return !ok }
 	if slices.ContainsFunc(uuids, unknown) {
 		var err error
-		if known, err = d.readPlaces(ctx); err != nil {
+		if known, err = v.readPlaces(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -62,9 +68,9 @@ func (d *Driver) find(ctx context.Context, uuids []string) ([]place, error) {
 }
 
 // readPlaces reads the slices of all drivers.
-func (d *Driver) readPlaces(ctx context.Context) (map[string]place, error) {
+func (v *view) readPlaces(ctx context.Context) (map[string]place, error) {
 	var list resourcev1.ResourceSliceList
-	if err := d.resource.Get().Resource("resourceslices").Do(ctx).Into(&list); err != nil {
+	if err := v.c.resource.Get().Resource("resourceslices").Do(ctx).Into(&list); err != nil {
 		return nil, fail(ctx, "read the cluster's GPUs", err)
 	}
 	var all []offer
@@ -116,15 +122,15 @@ func requestName(i int) string { return "gpu-" + strconv.Itoa(i) }
 // is left over from a pod of the same name and is deleted first. same says whether the
 // pod's own claim has the wanted content; a nil same accepts it. book calls waits before
 // it waits for a deletion.
-func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim, same func(old *resourcev1.ResourceClaim) bool, waits func()) error {
+func (cl *claims) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim, same func(old *resourcev1.ResourceClaim) bool, waits func()) error {
 	at := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 	for {
-		err := d.resource.Post().Namespace(claim.Namespace).Resource("resourceclaims").Body(claim).Do(ctx).Error()
+		err := cl.c.resource.Post().Namespace(claim.Namespace).Resource("resourceclaims").Body(claim).Do(ctx).Error()
 		if err == nil || !apierrors.IsAlreadyExists(err) {
-			return d.failIn(ctx, what, claim.Namespace, err)
+			return cl.c.failIn(ctx, what, claim.Namespace, err)
 		}
 		var old resourcev1.ResourceClaim
-		err = d.claims(d.resource.Get(), at).Do(ctx).Into(&old)
+		err = cl.c.claims(cl.c.resource.Get(), at).Do(ctx).Into(&old)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
@@ -135,7 +141,7 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 		case old.Labels[managedBy] != ours:
 			return fmt.Errorf("%s: %w: the claim %s is not carma's; it is left alone", what, containers.ErrTaken, claim.Name)
 		}
-		if err := d.unbook(ctx, what, at); err != nil {
+		if err := cl.unbook(ctx, what, at); err != nil {
 			return err
 		}
 		waits()
@@ -147,12 +153,12 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 
 // rebook makes the claim of a pod that has none: the daemon that made the pod died before
 // it could make the claim. Without a claim the scheduler would not look at the pod.
-func (d *Driver) rebook(ctx context.Context, what string, pod *corev1.Pod) error {
+func (cl *claims) rebook(ctx context.Context, what string, pod *corev1.Pod) error {
 	bytes, err := strconv.ParseInt(pod.Annotations[bytesKey], 10, 64)
 	if err != nil {
 		return nil // it has no GPUs, or is a Job's
 	}
-	err = d.claims(d.resource.Get(), homeOf(pod)).Do(ctx).Error()
+	err = cl.c.claims(cl.c.resource.Get(), homeOf(pod)).Do(ctx).Error()
 	if !apierrors.IsNotFound(err) {
 		return fail(ctx, what, err)
 	}
@@ -162,16 +168,16 @@ func (d *Driver) rebook(ctx context.Context, what string, pod *corev1.Pod) error
 			spec.GPUs = strings.Split(e.Value, ",")
 		}
 	}
-	at, err := d.find(ctx, spec.GPUs)
+	at, err := cl.view.find(ctx, spec.GPUs)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return d.book(ctx, what, makeClaim(spec, at, pod), nil, func() {})
+	return cl.book(ctx, what, makeClaim(spec, at, pod), nil, func() {})
 }
 
 // unbook deletes a claim. It goes when the cluster has taken its devices back.
-func (d *Driver) unbook(ctx context.Context, what string, at types.NamespacedName) error {
-	err := d.claims(d.resource.Delete(), at).Do(ctx).Error()
+func (cl *claims) unbook(ctx context.Context, what string, at types.NamespacedName) error {
+	err := cl.c.claims(cl.c.resource.Delete(), at).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -180,10 +186,10 @@ func (d *Driver) unbook(ctx context.Context, what string, at types.NamespacedNam
 
 // unbookOf deletes the claim of a Job's pod. The next pod's claim has the same name, and
 // stays.
-func (d *Driver) unbookOf(ctx context.Context, what string, pod *corev1.Pod) error {
+func (cl *claims) unbookOf(ctx context.Context, what string, pod *corev1.Pod) error {
 	at := types.NamespacedName{Namespace: pod.Namespace, Name: claimOf(pod)}
 	var claim resourcev1.ResourceClaim
-	err := d.claims(d.resource.Get(), at).Do(ctx).Into(&claim)
+	err := cl.c.claims(cl.c.resource.Get(), at).Do(ctx).Into(&claim)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -193,7 +199,7 @@ func (d *Driver) unbookOf(ctx context.Context, what string, pod *corev1.Pod) err
 	if !slices.ContainsFunc(claim.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == pod.UID }) {
 		return nil
 	}
-	err = d.claims(d.resource.Delete(), at).Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID}}).Do(ctx).Error()
+	err = cl.c.claims(cl.c.resource.Delete(), at).Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID}}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -27,9 +27,9 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	if spec.Job != nil {
-		return d.take(ctx, what, spec)
+		return d.jobs.take(ctx, what, spec)
 	}
-	at, err := d.find(ctx, spec.GPUs)
+	at, err := d.view.find(ctx, spec.GPUs)
 	if err != nil { // the pod may exist nevertheless, and need no GPU any more
 		switch pod, unknown := d.existing(ctx, what, spec); {
 		case unknown != nil:
@@ -52,7 +52,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return idOf(pod), nil
 	}
 	if len(pod.Spec.ResourceClaims) > 0 {
-		if err := d.book(ctx, what, makeClaim(spec, at, pod), nil, leave); err != nil {
+		if err := d.claims.book(ctx, what, makeClaim(spec, at, pod), nil, leave); err != nil {
 			if fault, ok := errors.AsType[*containers.StartFault](err); ok && (fault.Scope == containers.ScopeTask || fault.Scope == containers.ScopeNamespace) {
 				err = errors.Join(err, d.release(ctx, what, pod)) // it will not have a claim now, or ever
 			}
@@ -90,16 +90,16 @@ func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at
 	if len(at) > 0 {
 		node = at[0].node
 	}
-	pod, refused := d.makePod(spec, node)
+	pod, refused := d.manifests.makePod(spec, node)
 	if refused != nil {
 		refused = fmt.Errorf("%s: %w", what, refused)
 	} else {
 		made := &corev1.Pod{}
-		err := d.pods(d.core.Post(), types.NamespacedName{Namespace: pod.Namespace}).Body(pod).Do(ctx).Into(made)
+		err := d.c.pods(d.c.core.Post(), types.NamespacedName{Namespace: pod.Namespace}).Body(pod).Do(ctx).Into(made)
 		if err == nil {
 			return made, true, nil
 		}
-		refused = d.failIn(ctx, what, pod.Namespace, err)
+		refused = d.c.failIn(ctx, what, pod.Namespace, err)
 		if apierrors.IsAlreadyExists(err) {
 			refused = fmt.Errorf("%s: %w: a pod of this name is being removed", what, containers.ErrUnavailable)
 		}
@@ -113,7 +113,7 @@ func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at
 // existing returns the pod of the spec's name if it is the spec's own, or nil if there is
 // none.
 func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec) (*corev1.Pod, error) {
-	pod, err := d.podNamed(ctx, d.home(spec.Namespace, spec.Name))
+	pod, err := d.c.podNamed(ctx, d.c.ns.home(spec.Namespace, spec.Name))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -132,14 +132,14 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 // pod is ended, so that it will not run later. The Wait that follows continues from the
 // state that Start saw last.
 func (d *Driver) Start(ctx context.Context, id string) error {
-	what := "start pod " + d.short(id)
-	l, err := d.lookout(id, func() (*corev1.Pod, error) { return d.lift(ctx, what, id) })
+	what := "start pod " + d.c.ns.short(id)
+	l, err := d.watch.lookout(id, func() (*corev1.Pod, error) { return d.lift(ctx, what, id) })
 	if err != nil {
 		return err
 	}
-	var w waits
-	l.due = func(pod *corev1.Pod) bool { return d.stuck(ctx, pod, &w) != "" }
-	err = d.lookOn(ctx, what, id, l, d.lookEvery(), func(pod *corev1.Pod) (bool, error) {
+	s := start{c: d.c, view: d.view, claimPatience: d.opts.ClaimPatience, nodePatience: d.opts.NodePatience}
+	l.due = func(pod *corev1.Pod) bool { return s.stuck(ctx, pod) != "" }
+	err = d.watch.lookOn(ctx, what, id, l, s.lookEvery(), func(pod *corev1.Pod) (bool, error) {
 		if pod.Spec.NodeName != "" || turnedDown(pod) != nil {
 			containers.Placed(ctx)
 		}
@@ -148,7 +148,7 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 		} else if over || running(pod) {
 			return true, nil
 		}
-		fault := d.stuck(ctx, pod, &w)
+		fault := s.stuck(ctx, pod)
 		if fault == "" {
 			return false, nil
 		}
@@ -162,7 +162,7 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 		return err
 	}
 	l.due = nil
-	d.handover.keep(id, l, leftFor)
+	d.watch.handover.keep(id, l, leftFor)
 	return nil
 }
 
@@ -171,12 +171,12 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error) {
 	if made, ok := d.fresh.LoadAndDelete(id); ok && made.(*corev1.Pod).Annotations[faultKey] == "" {
 		pod := made.(*corev1.Pod)
-		lifted, err := d.patchPod(ctx, pod, lifting(pod, pod.ResourceVersion))
+		lifted, err := d.c.patchPod(ctx, pod, lifting(pod, pod.ResourceVersion))
 		if err == nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return lifted, fail(ctx, what, err)
 		}
 	}
-	pod, err := d.pod(ctx, what, id)
+	pod, err := d.c.pod(ctx, what, id)
 	if err != nil {
 		return nil, err
 	}
@@ -188,10 +188,10 @@ func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error)
 	case pod.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
 	}
-	if err := d.rebook(ctx, what, pod); err != nil {
+	if err := d.claims.rebook(ctx, what, pod); err != nil {
 		return nil, err
 	}
-	pod, err = d.patchPod(ctx, pod, lifting(pod, ""))
+	pod, err = d.c.patchPod(ctx, pod, lifting(pod, ""))
 	return pod, fail(ctx, what, err)
 }
 
@@ -220,7 +220,7 @@ func lifting(pod *corev1.Pod, version string) string {
 
 // give ends a pod that cannot start, and writes the reason to it.
 func (d *Driver) give(ctx context.Context, what string, pod *corev1.Pod, fault string) error {
-	if _, err := d.patchPod(ctx, pod, mergeAnnotation(faultKey, fault)); err != nil {
+	if _, err := d.c.patchPod(ctx, pod, mergeAnnotation(faultKey, fault)); err != nil {
 		return fail(ctx, what, err)
 	}
 	return d.end(ctx, what, pod, &shortest)

@@ -31,7 +31,7 @@ var noProgram = lazyregexp.New(`no such file or directory|executable file not fo
 // command is a session with a command in a pod.
 type command struct {
 	*stream
-	d   *Driver
+	ss  *sessions
 	at  types.NamespacedName
 	pid string // in the container, or empty if unknown
 	// early is the text on standard error before the shell printed its pid.
@@ -43,9 +43,9 @@ type command struct {
 
 // Exec runs a command in a pod. Where the container has no shell, the command has no
 // environment and folder of its own, and gets no signals.
-func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
-	what := "run a command in pod " + d.short(id)
-	pod, err := d.pod(ctx, what, id)
+func (ss *sessions) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
+	what := "run a command in pod " + ss.c.ns.short(id)
+	pod, err := ss.c.pod(ctx, what, id)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
 	}
-	s, err := d.command(pod, append([]string{shell, "-c", script, c.WorkDir}, c.Args...), c)
+	s, err := ss.command(pod, append([]string{shell, "-c", script, c.WorkDir}, c.Args...), c)
 	if err != nil {
 		return nil, fail(ctx, what, err)
 	}
@@ -65,12 +65,12 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 		if len(c.Env) > 0 || c.WorkDir != "" {
 			return nil, fmt.Errorf("%s: %w: a cluster needs %s in the image to give a command an environment or a folder", what, containers.ErrUnsupported, shell)
 		}
-		if s, err = d.command(pod, c.Args, c); err == nil {
+		if s, err = ss.command(pod, c.Args, c); err == nil {
 			return s, nil
 		}
 	}
 	if err != nil {
-		if now, gone := d.pod(ctx, what, id); gone != nil || ended(now) {
+		if now, gone := ss.c.pod(ctx, what, id); gone != nil || ended(now) {
 			return nil, fmt.Errorf("%s: %w: it has ended", what, containers.ErrNotFound)
 		}
 		return nil, fail(ctx, what, err)
@@ -78,13 +78,13 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 	return s, nil
 }
 
-func (d *Driver) command(pod *corev1.Pod, args []string, c containers.Command) (*command, error) {
+func (ss *sessions) command(pod *corev1.Pod, args []string, c containers.Command) (*command, error) {
 	options := &corev1.PodExecOptions{Container: containerName, Command: args, Stdin: c.Stdin, Stdout: true, Stderr: !c.TTY, TTY: c.TTY}
-	stream, err := d.dial(homeOf(pod), "exec", options, c.TTY, c.Stdin, true, c.Size)
+	stream, err := ss.dial(homeOf(pod), "exec", options, c.TTY, c.Stdin, true, c.Size)
 	if err != nil {
 		return nil, err
 	}
-	s := &command{stream: stream, d: d, at: homeOf(pod), closed: make(chan struct{})}
+	s := &command{stream: stream, ss: ss, at: homeOf(pod), closed: make(chan struct{})}
 	s.close = sync.OnceFunc(func() {
 		if s.stdin != nil {
 			_ = s.stdin.Close()
@@ -259,11 +259,11 @@ func (s *command) Signal(ctx context.Context, sig syscall.Signal) error {
 	if _, err := strconv.Atoi(s.pid); err != nil {
 		return fmt.Errorf("%s: a cluster sends no signals, and there is no %s in the image", what, shell)
 	}
-	pod, err := s.d.podNamed(ctx, s.at)
+	pod, err := s.ss.c.podNamed(ctx, s.at)
 	if err != nil {
 		return fail(ctx, what, err)
 	}
-	kill, err := s.d.command(pod, []string{shell, "-c", "kill -" + strconv.Itoa(int(sig)) + " " + s.pid}, containers.Command{})
+	kill, err := s.ss.command(pod, []string{shell, "-c", "kill -" + strconv.Itoa(int(sig)) + " " + s.pid}, containers.Command{})
 	if err != nil {
 		return fail(ctx, what, err)
 	}

@@ -26,7 +26,7 @@ func opened(t *testing.T) (*cluster, *Driver) {
 	if _, err := d.Inventory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, leave := d.hints.subscribe(types.NamespacedName{Namespace: namespace, Name: "nobody"})
+	_, leave := d.watch.hints.subscribe(types.NamespacedName{Namespace: namespace, Name: "nobody"})
 	t.Cleanup(leave)
 	warm := begin(t, d, task("warm", "exit:0"))
 	if _, err := d.Wait(t.Context(), warm); err != nil {
@@ -37,9 +37,9 @@ func opened(t *testing.T) (*cluster, *Driver) {
 
 // lookouts counts the subscribers to a pod's changes.
 func (d *Driver) lookouts(pod string) int {
-	d.hints.mu.Lock()
-	defer d.hints.mu.Unlock()
-	return len(d.hints.waiting[types.NamespacedName{Namespace: namespace, Name: pod}])
+	d.watch.hints.mu.Lock()
+	defer d.watch.hints.mu.Unlock()
+	return len(d.watch.hints.waiting[types.NamespacedName{Namespace: namespace, Name: pod}])
 }
 
 // ends ends a pod's program as a kubelet would report it.
@@ -125,7 +125,7 @@ func TestRequestsOfATask(t *testing.T) {
 	if got := all(); len(got) > 0 {
 		t.Errorf("to wait asks for %q", got)
 	}
-	if pod := d.handover.latest(id); pod != nil {
+	if pod := d.watch.handover.latest(id); pod != nil {
 		t.Errorf("%s is kept after its end", pod.Name)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // serves all pods of a namespace, or of all namespaces. After a gap in the stream the
 // subscribers read the pod themselves.
 type hints struct {
-	d     *Driver
+	c     *client
 	turns turns // to read a pod without a hint
 
 	mu      sync.Mutex
@@ -104,15 +104,15 @@ func (h *hints) subscribe(pod types.NamespacedName) (w *hint, leave func()) {
 		h.waiting[pod] = map[*hint]bool{}
 	}
 	h.waiting[pod][w] = true
-	for _, namespace := range h.d.scope {
-		if h.running[namespace] || h.d.ctx.Err() != nil {
+	for _, namespace := range h.c.ns.scope {
+		if h.running[namespace] || h.c.ctx.Err() != nil {
 			continue
 		}
 		if h.running == nil {
 			h.running = map[string]bool{}
 		}
 		h.running[namespace] = true
-		h.d.tasks.Go(func() { h.run(namespace) })
+		h.c.tasks.Go(func() { h.run(namespace) })
 	}
 	return w, func() {
 		h.mu.Lock()
@@ -127,10 +127,10 @@ func (h *hints) subscribe(pod types.NamespacedName) (w *hint, leave func()) {
 // run reads a namespace's events until the driver is closed or nobody waits.
 func (h *hints) run(namespace string) {
 	for {
-		h.watch(h.d.ctx, namespace)
+		h.watch(h.c.ctx, namespace)
 		h.wakeAll()
 		select {
-		case <-h.d.ctx.Done():
+		case <-h.c.ctx.Done():
 			return
 		case <-time.After(again):
 		}
@@ -150,7 +150,7 @@ func (h *hints) idle(namespace string) bool {
 
 // watch reads one stream to its end. The apiserver ends it after some minutes.
 func (h *hints) watch(ctx context.Context, namespace string) {
-	events, err := h.d.pods(h.d.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(&metav1.ListOptions{
+	events, err := h.c.pods(h.c.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(&metav1.ListOptions{
 		Watch: true, LabelSelector: managedBy + "=" + ours,
 	}, parameters).Watch(ctx)
 	if err != nil {

@@ -25,8 +25,8 @@ type Claim struct {
 }
 
 // Claims are the parts of devices that all claims of the cluster have.
-func (d *Driver) Claims(ctx context.Context) ([]Claim, error) {
-	v := d.open()
+func (v *view) Claims(ctx context.Context) ([]Claim, error) {
+	v.open()
 	if err := v.claims.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -43,16 +43,16 @@ func (d *Driver) Claims(ctx context.Context) ([]Claim, error) {
 }
 
 // seenOf returns the cached part of a claim.
-func (d *Driver) seenOf(c *resourcev1.ResourceClaim) seenClaim {
-	seen := seenClaim{parts: d.partsOf(c)}
-	if d.made(c.Namespace, c.Labels) {
+func (v *view) seenOf(c *resourcev1.ResourceClaim) seenClaim {
+	seen := seenClaim{parts: v.partsOf(c)}
+	if v.c.ns.made(c.Namespace, c.Labels) {
 		seen.granted = grantedOf(c)
 	}
 	return seen
 }
 
 // partsOf are the parts of devices that a claim has.
-func (d *Driver) partsOf(c *resourcev1.ResourceClaim) (out []Claim) {
+func (v *view) partsOf(c *resourcev1.ResourceClaim) (out []Claim) {
 	if c.Status.Allocation == nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (d *Driver) partsOf(c *resourcev1.ResourceClaim) (out []Claim) {
 		}
 		out = append(out, Claim{
 			Namespace: c.Namespace, Name: c.Name, Driver: r.Driver, Pool: r.Pool, Device: r.Device, Bytes: consumed(r.ConsumedCapacity),
-			Ours: d.made(c.Namespace, c.Labels),
+			Ours: v.c.ns.made(c.Namespace, c.Labels),
 		})
 	}
 	return out
@@ -80,9 +80,9 @@ func consumed(capacity map[resourcev1.QualifiedName]resource.Quantity) int64 {
 
 // holders says, for people, which claims of others are on the GPUs of a pod, or is empty
 // if there are none or they are unknown. If the pod wanted one GPU, the text names it.
-func (d *Driver) holders(ctx context.Context, pod *corev1.Pod) string {
+func (v *view) holders(ctx context.Context, pod *corev1.Pod) string {
 	uuids := gpusOf(pod)
-	at, err := d.find(ctx, uuids)
+	at, err := v.find(ctx, uuids)
 	if err != nil || len(uuids) == 0 {
 		return ""
 	}
@@ -90,7 +90,7 @@ func (d *Driver) holders(ctx context.Context, pod *corev1.Pod) string {
 	if len(uuids) == 1 {
 		text = "; wanted: " + uuids[0]
 	}
-	all, err := d.Claims(ctx)
+	all, err := v.Claims(ctx)
 	if err != nil {
 		return text
 	}

@@ -54,8 +54,8 @@ type Inventory struct {
 // Inventory returns the state that the streams of changes have delivered up to now. The
 // first call reads everything once. It is an error if the cluster does not answer.
 // Callers must not change the slices.
-func (d *Driver) Inventory(ctx context.Context) (out Inventory, err error) {
-	v := d.open()
+func (v *view) Inventory(ctx context.Context) (out Inventory, err error) {
+	v.open()
 	if err := v.seen(ctx); err != nil {
 		return out, err
 	}
@@ -64,7 +64,7 @@ func (d *Driver) Inventory(ctx context.Context) (out Inventory, err error) {
 		out.Nodes = append(out.Nodes, n.Node)
 	}
 	out.Devices, _ = v.gpus()
-	if out.Claims, err = d.Claims(ctx); err != nil {
+	if out.Claims, err = v.Claims(ctx); err != nil {
 		return out, err
 	}
 	out.Reports, _ = v.reports.all()

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,25 +10,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// jobNews signals that a marked Job, or a pod of one, may have changed. The receiver
-// reads all of them, so a repeated signal does no harm.
-type jobNews struct {
-	begun sync.Once
-	news  chan struct{}
-}
-
 // JobNews implements [containers.Jobber]. It gets a token at each change, and whenever
 // some may have been missed.
-func (d *Driver) JobNews() <-chan struct{} {
-	d.jobsChanged.begun.Do(func() {
-		d.jobsChanged.news = make(chan struct{}, 1)
-		for _, namespace := range d.scope {
+func (j *jobs) JobNews() <-chan struct{} {
+	j.begun.Do(func() {
+		j.news = make(chan struct{}, 1)
+		for _, namespace := range j.c.ns.scope {
 			at := types.NamespacedName{Namespace: namespace}
-			d.tasks.Go(func() { d.watchMarked(func() *rest.Request { return d.jobs(d.batch.Get(), at) }) })
-			d.tasks.Go(func() { d.watchMarked(func() *rest.Request { return d.pods(d.core.Get(), at) }) })
+			j.c.tasks.Go(func() { j.watchMarked(func() *rest.Request { return j.c.jobs(j.c.batch.Get(), at) }) })
+			j.c.tasks.Go(func() { j.watchMarked(func() *rest.Request { return j.c.pods(j.c.core.Get(), at) }) })
 		}
 	})
-	return d.jobsChanged.news
+	return j.news
 }
 
 // Pauses before a stream that broke is opened again.
@@ -40,17 +32,17 @@ const (
 )
 
 // watchMarked reads streams of changes of marked objects until the driver is closed.
-func (d *Driver) watchMarked(of func() *rest.Request) {
+func (j *jobs) watchMarked(of func() *rest.Request) {
 	pause := newsAgain
-	for d.ctx.Err() == nil {
-		if d.watchOnce(d.ctx, of()) {
+	for j.c.ctx.Err() == nil {
+		if j.watchOnce(j.c.ctx, of()) {
 			pause = newsAgain
 		} else {
 			pause = min(pause*newsRefused, newsAtMost)
 		}
-		poke(d.jobsChanged.news)
+		poke(j.news)
 		select {
-		case <-d.ctx.Done():
+		case <-j.c.ctx.Done():
 		case <-time.After(pause):
 		}
 	}
@@ -58,18 +50,18 @@ func (d *Driver) watchMarked(of func() *rest.Request) {
 
 // watchOnce reads one stream to its end. It returns false if the stream could not be
 // opened.
-func (d *Driver) watchOnce(ctx context.Context, of *rest.Request) bool {
+func (j *jobs) watchOnce(ctx context.Context, of *rest.Request) bool {
 	events, err := of.VersionedParams(&metav1.ListOptions{Watch: true, LabelSelector: jobLabel}, parameters).Watch(ctx)
 	if err != nil {
 		return false
 	}
 	defer events.Stop()
-	poke(d.jobsChanged.news)
+	poke(j.news)
 	for e := range events.ResultChan() {
 		if e.Type == watch.Error {
 			break
 		}
-		poke(d.jobsChanged.news)
+		poke(j.news)
 	}
 	return true
 }

@@ -19,10 +19,10 @@ import (
 )
 
 // podOf is the pod of a Job's attempt: the one that it has, or one that waits.
-func (d *Driver) podOf(ctx context.Context, what string, spec containers.Spec) (pod *corev1.Pod, has bool, err error) {
+func (j *jobs) podOf(ctx context.Context, what string, spec containers.Spec) (pod *corev1.Pod, has bool, err error) {
 	var list corev1.PodList
 	own := &metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + spec.Job.UID}
-	if err := d.pods(d.core.Get(), types.NamespacedName{Namespace: spec.Job.Namespace}).VersionedParams(own, parameters).Do(ctx).Into(&list); err != nil {
+	if err := j.c.pods(j.c.core.Get(), types.NamespacedName{Namespace: spec.Job.Namespace}).VersionedParams(own, parameters).Do(ctx).Into(&list); err != nil {
 		return nil, false, fail(ctx, what, err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
@@ -44,22 +44,22 @@ func (d *Driver) podOf(ctx context.Context, what string, spec containers.Spec) (
 // take allocates GPUs for a Job's pod, and makes it the pod of an attempt. The pod stays
 // gated. The claim comes first, so that an attempt's pod has one even if the daemon dies
 // in between.
-func (d *Driver) take(ctx context.Context, what string, spec containers.Spec) (string, error) {
+func (j *jobs) take(ctx context.Context, what string, spec containers.Spec) (string, error) {
 	for {
-		pod, has, err := d.podOf(ctx, what, spec)
+		pod, has, err := j.podOf(ctx, what, spec)
 		if err != nil {
 			return "", err
 		}
 		if has && (ended(pod) || !gated(pod)) {
 			return idOf(pod), nil
 		}
-		at, err := d.find(ctx, spec.GPUs)
+		at, err := j.claims.view.find(ctx, spec.GPUs)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", what, err)
 		}
 		claim := makeClaim(spec, at, pod)
-		claim.Name, claim.Labels = claimOf(pod), d.clusterLabels(spec.AllLabels())
-		err = d.book(ctx, what, claim, func(old *resourcev1.ResourceClaim) bool { return spec.Recognize(old.Name, old.Labels) == nil }, func() {})
+		claim.Name, claim.Labels = claimOf(pod), j.c.ns.clusterLabels(spec.AllLabels())
+		err = j.claims.book(ctx, what, claim, func(old *resourcev1.ResourceClaim) bool { return spec.Recognize(old.Name, old.Labels) == nil }, func() {})
 		if errors.Is(err, containers.ErrTaken) {
 			return "", &containers.StartFault{Scope: containers.ScopeTask, Code: "claim-taken",
 				Cause: "another claim has the name that the Job's pod waits for", Remedy: "kubectl delete resourceclaim " + claim.Name, Text: err.Error()}
@@ -70,11 +70,11 @@ func (d *Driver) take(ctx context.Context, what string, spec containers.Spec) (s
 		if has {
 			return idOf(pod), nil
 		}
-		patch, err := d.taking(spec, pod, at)
+		patch, err := j.taking(spec, pod, at)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", what, err)
 		}
-		made, err := d.patchPod(ctx, pod, patch)
+		made, err := j.c.patchPod(ctx, pod, patch)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			continue // it was changed, or is gone
 		}
@@ -94,7 +94,7 @@ var told = map[string]string{
 }
 
 // taking is the change that makes a pod an attempt's.
-func (d *Driver) taking(spec containers.Spec, pod *corev1.Pod, at []place) (string, error) {
+func (j *jobs) taking(spec containers.Spec, pod *corev1.Pod, at []place) (string, error) {
 	all, err := json.Marshal(spec.AllLabels())
 	if err != nil {
 		return "", err
@@ -110,7 +110,7 @@ func (d *Driver) taking(spec containers.Spec, pod *corev1.Pod, at []place) (stri
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": notes,
-		"labels": d.clusterLabels(spec.AllLabels()), "finalizers": append(slices.Clone(pod.Finalizers), holder),
+		"labels": j.c.ns.clusterLabels(spec.AllLabels()), "finalizers": append(slices.Clone(pod.Finalizers), holder),
 	}})
 	return string(patch), err
 }
@@ -133,15 +133,15 @@ func leaving(pod *corev1.Pod) (string, error) {
 }
 
 // letGo gives the GPUs of a Job's pod back, and leaves the pod to its Job.
-func (d *Driver) letGo(ctx context.Context, what string, pod *corev1.Pod) error {
-	if err := d.unbookOf(ctx, what, pod); err != nil {
+func (j *jobs) letGo(ctx context.Context, what string, pod *corev1.Pod) error {
+	if err := j.claims.unbookOf(ctx, what, pod); err != nil {
 		return err
 	}
 	patch, err := leaving(pod)
 	if err != nil {
 		return err
 	}
-	if _, err := d.patchPod(ctx, pod, patch); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if _, err := j.c.patchPod(ctx, pod, patch); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fail(ctx, what, err)
 	}
 	return nil

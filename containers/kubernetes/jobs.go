@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,21 +35,32 @@ const (
 	jobClaim = "carma-job-"
 )
 
+// jobs reads and suspends the cluster's Jobs, and allocates GPUs for their pods.
+type jobs struct {
+	c      *client
+	claims *claims
+
+	begun sync.Once
+	// news signals that a marked Job, or a pod of one, may have changed. The receiver
+	// reads all of them, so a repeated signal does no harm.
+	news chan struct{}
+}
+
 // Jobs are the Jobs that the admission policy has marked, in the namespaces that are
 // served. It implements [containers.Jobber].
-func (d *Driver) Jobs(ctx context.Context) ([]containers.Job, error) {
+func (j *jobs) Jobs(ctx context.Context) ([]containers.Job, error) {
 	var out []containers.Job
 	marked := &metav1.ListOptions{LabelSelector: jobLabel}
-	for _, namespace := range d.scope {
+	for _, namespace := range j.c.ns.scope {
 		var jobs batchv1.JobList
-		if err := d.jobs(d.batch.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(marked, parameters).Do(ctx).Into(&jobs); err != nil {
+		if err := j.c.jobs(j.c.batch.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(marked, parameters).Do(ctx).Into(&jobs); err != nil {
 			return nil, fail(ctx, "list annotated Jobs", err)
 		}
 		if len(jobs.Items) == 0 {
 			continue
 		}
 		var pods corev1.PodList
-		if err := d.pods(d.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(marked, parameters).Do(ctx).Into(&pods); err != nil {
+		if err := j.c.pods(j.c.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(marked, parameters).Do(ctx).Into(&pods); err != nil {
 			return nil, fail(ctx, "list the pods of annotated Jobs", err)
 		}
 		waits := map[types.UID]bool{}
@@ -69,7 +81,7 @@ func (d *Driver) Jobs(ctx context.Context) ([]containers.Job, error) {
 }
 
 // jobs is the path of a namespace's Jobs, or of one if it has a name.
-func (d *Driver) jobs(r *rest.Request, at types.NamespacedName) *rest.Request {
+func (c *client) jobs(r *rest.Request, at types.NamespacedName) *rest.Request {
 	r = r.Namespace(at.Namespace).Resource("jobs")
 	if at.Name != "" {
 		r = r.Name(at.Name)
@@ -148,9 +160,9 @@ func cannot(job *batchv1.Job) string {
 }
 
 // SuspendJob implements [containers.Jobber].
-func (d *Driver) SuspendJob(ctx context.Context, id containers.JobID, mark string) error {
+func (j *jobs) SuspendJob(ctx context.Context, id containers.JobID, mark string) error {
 	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"uid": id.UID, "annotations": map[string]string{endedKey: mark}}, "spec": map[string]any{"suspend": true}})
-	err := d.jobs(d.batch.Patch(types.MergePatchType), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}).Body(patch).Do(ctx).Error()
+	err := j.c.jobs(j.c.batch.Patch(types.MergePatchType), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}).Body(patch).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -158,7 +170,7 @@ func (d *Driver) SuspendJob(ctx context.Context, id containers.JobID, mark strin
 }
 
 // TellJob makes an event of a Job. It implements [containers.Jobber].
-func (d *Driver) TellJob(ctx context.Context, id containers.JobID, reason, text string) error {
+func (j *jobs) TellJob(ctx context.Context, id containers.JobID, reason, text string) error {
 	digest := sha256.Sum256([]byte(id.UID + reason + text))
 	now := metav1.Now()
 	e := &corev1.Event{
@@ -169,7 +181,7 @@ func (d *Driver) TellJob(ctx context.Context, id containers.JobID, reason, text 
 		Type: corev1.EventTypeWarning, Reason: reason, Message: text, Source: corev1.EventSource{Component: ours},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
-	err := d.core.Post().Namespace(id.Namespace).Resource("events").Body(e).Do(ctx).Error()
+	err := j.c.core.Post().Namespace(id.Namespace).Resource("events").Body(e).Do(ctx).Error()
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

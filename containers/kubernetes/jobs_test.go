@@ -74,7 +74,7 @@ func TestJobPods(t *testing.T) {
 		t.Error("a pod that an attempt has waits")
 	}
 	claim := c.claims["carma-job-train"]
-	if claim == nil || memoryOf(claim) != 20<<30 || claim.OwnerReferences[0].UID != pod.UID || !d.made(namespace, claim.Labels) {
+	if claim == nil || memoryOf(claim) != 20<<30 || claim.OwnerReferences[0].UID != pod.UID || !d.c.ns.made(namespace, claim.Labels) {
 		t.Fatalf("claim %+v", claim)
 	}
 	if pod.Annotations["carma.dev/task"] != "1" || pod.Annotations["carma.dev/attempt"] != "1" || pod.Annotations["carma.dev/gpus"] != "GPU-b" {
@@ -282,17 +282,17 @@ func TestJobNews(t *testing.T) {
 		of     func(d *Driver) *rest.Request
 		change func()
 	}{
-		{func(d *Driver) *rest.Request { return d.jobs(d.batch.Get(), at) }, func() { c.job("train", "x", nil) }},
-		{func(d *Driver) *rest.Request { return d.pods(d.core.Get(), at) }, func() { c.jobPod(c.job("train", "x", nil)) }},
+		{func(d *Driver) *rest.Request { return d.c.jobs(d.c.batch.Get(), at) }, func() { c.job("train", "x", nil) }},
+		{func(d *Driver) *rest.Request { return d.c.pods(d.c.core.Get(), at) }, func() { c.jobPod(c.job("train", "x", nil)) }},
 	} {
 		d := c.driver(t, Options{})
-		d.jobsChanged.news = make(chan struct{}, 1)
+		d.jobs.news = make(chan struct{}, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		opened := make(chan bool, 1)
-		go func() { opened <- d.watchOnce(ctx, stream.of(d)) }()
-		<-d.jobsChanged.news // it is open, and there is nothing in it
+		go func() { opened <- d.jobs.watchOnce(ctx, stream.of(d)) }()
+		<-d.jobs.news // it is open, and there is nothing in it
 		stream.change()
-		<-d.jobsChanged.news
+		<-d.jobs.news
 		cancel()
 		if !<-opened {
 			t.Error("a stream was not opened")

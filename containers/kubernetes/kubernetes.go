@@ -92,31 +92,24 @@ const claimPatience = 30 * time.Second
 const nodePatience = 2 * time.Minute
 
 // Driver is a [containers.Driver] for a Kubernetes cluster.
+//
+// Each of its parts is responsible for one kind of request and owns the state for it.
 type Driver struct {
+	*view
+	*jobs
+	*logs
+	*sessions
+	*election
+	*agents
+	*reviews
+
 	opts      Options
-	namespace string   // the daemon's
-	scope     []string // namespaces in which its pods are; one that is empty: all
-	config    *rest.Config
-	address   string         // of the apiserver
-	core      rest.Interface // pods, nodes, events
-	resource  rest.Interface // claims, slices
-	hints     *hints
-	view      view
+	c         *client
+	watch     *podWatch
+	claims    *claims
+	manifests manifests
 	making    chan struct{} // a place for each pod that is being made
 	fresh     sync.Map      // pods that Create made and nobody has started yet, by id
-	handover  handover
-	written   sync.Map // Leases as [Driver.Tell] wrote them last, by name
-
-	coordination   rest.Interface // leases
-	authentication rest.Interface // whose a token is
-	authorization  rest.Interface // what users may do
-	batch          rest.Interface // Jobs
-	jobsChanged    jobNews
-	held           holding
-
-	ctx   context.Context // ends with Close
-	close context.CancelFunc
-	tasks sync.WaitGroup
 }
 
 var (
@@ -149,8 +142,8 @@ func New(opts Options) (*Driver, error) {
 }
 
 func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, error) {
-	d := &Driver{namespace: namespace, scope: scopeOf(namespace, opts.Namespaces), config: config, address: config.Host}
-	if err := d.connect(config); err != nil {
+	c, err := newClient(config, namespaces{own: namespace, scope: scopeOf(namespace, opts.Namespaces)})
+	if err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w", err)
 	}
 	if opts.ClaimPatience == 0 {
@@ -162,9 +155,13 @@ func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, er
 	if opts.StopGrace == 0 {
 		opts.StopGrace = stopGrace
 	}
-	d.opts = opts
-	d.ctx, d.close = context.WithCancel(context.Background())
-	d.hints, d.making = &hints{d: d, turns: turns{every: quietEvery}}, make(chan struct{}, 16)
+	d := &Driver{opts: opts, c: c, watch: newPodWatch(c), view: &view{c: c}, making: make(chan struct{}, 16)}
+	d.manifests = manifests{ns: c.ns, stopGrace: opts.StopGrace, hostPaths: opts.HostPaths}
+	d.claims = &claims{c: c, view: d.view}
+	d.jobs = &jobs{c: c, claims: d.claims}
+	d.logs = &logs{c: c, watch: d.watch, nodePatience: opts.NodePatience}
+	d.sessions = &sessions{c: c, watch: d.watch, logs: d.logs}
+	d.election, d.agents, d.reviews = &election{c: c}, &agents{c: c}, &reviews{c: c, audience: opts.Audience}
 	return d, nil
 }
 
@@ -172,7 +169,7 @@ func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, er
 func (d *Driver) Name() string { return "kubernetes" }
 
 // Address is the apiserver's. It implements [containers.Advised].
-func (d *Driver) Address() string { return d.address }
+func (d *Driver) Address() string { return d.c.config.Host }
 
 // Advice says what to look at if the cluster does not answer.
 func (d *Driver) Advice() containers.Advice {
@@ -184,15 +181,15 @@ func (d *Driver) Advice() containers.Advice {
 
 // Close ends the driver's connections. Pods keep running.
 func (d *Driver) Close() error {
-	d.close()
-	d.handover.end()
-	d.tasks.Wait()
+	d.c.close()
+	d.watch.handover.end()
+	d.c.tasks.Wait()
 	return nil
 }
 
 // Ping asks the cluster for its version.
 func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
-	body, err := d.core.Get().AbsPath("/version").DoRaw(ctx)
+	body, err := d.c.core.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
 		return containers.Engine{}, fail(ctx, "ask the cluster for its version", err)
 	}

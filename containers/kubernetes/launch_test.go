@@ -64,7 +64,7 @@ func TestRequestsOfALaunch(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A subscriber keeps the stream of events open.
-	_, leave := d.hints.subscribe(types.NamespacedName{Namespace: namespace, Name: "nobody"})
+	_, leave := d.watch.hints.subscribe(types.NamespacedName{Namespace: namespace, Name: "nobody"})
 	defer leave()
 	all := c.requests()
 	id, err := d.Create(t.Context(), gpuTask("x"))
@@ -160,7 +160,7 @@ func TestNewer(t *testing.T) {
 	old := c.pods["x"].DeepCopy()
 	c.mu.Unlock()
 	looks := []string{}
-	err = d.follow(t.Context(), "look", id, func(pod *corev1.Pod) (bool, error) {
+	err = d.watch.follow(t.Context(), "look", id, func(pod *corev1.Pod) (bool, error) {
 		looks = append(looks, pod.Labels["step"])
 		switch pod.Labels["step"] {
 		case "":
@@ -169,7 +169,7 @@ func TestNewer(t *testing.T) {
 			c.pods["x"].Labels["step"] = "1"
 			c.tell("MODIFIED", c.pods["x"])
 		case "1":
-			d.hints.wake(old, false) // late
+			d.watch.hints.wake(old, false) // late
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.pods["x"].Labels["step"] = "2"

@@ -23,16 +23,16 @@ const (
 )
 
 // lease changes a Lease, or makes it. change reports false if it is to stay as it is.
-func (d *Driver) lease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) error {
-	_, err := d.writeLease(ctx, what, name, change)
+func (c *client) lease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) error {
+	_, err := c.writeLease(ctx, what, name, change)
 	return err
 }
 
 // writeLease is lease, and returns the written Lease, or nil if nothing was written.
-func (d *Driver) writeLease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) (*coordinationv1.Lease, error) {
+func (c *client) writeLease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) (*coordinationv1.Lease, error) {
 	for {
 		l := &coordinationv1.Lease{}
-		err := d.coordination.Get().Namespace(d.namespace).Resource("leases").Name(name).Do(ctx).Into(l)
+		err := c.coordination.Get().Namespace(c.ns.own).Resource("leases").Name(name).Do(ctx).Into(l)
 		missing := apierrors.IsNotFound(err)
 		if err != nil && !missing {
 			return nil, fail(ctx, what, err)
@@ -43,7 +43,7 @@ func (d *Driver) writeLease(ctx context.Context, what, name string, change func(
 		if !change(l) {
 			return nil, nil
 		}
-		written, err := d.sendLease(ctx, l)
+		written, err := c.sendLease(ctx, l)
 		if err == nil {
 			return written, nil
 		}
@@ -58,20 +58,22 @@ func (d *Driver) writeLease(ctx context.Context, what, name string, change func(
 
 // sendLease writes a Lease that nobody has changed since it was read, or makes one that
 // was not read, and returns it as it is then.
-func (d *Driver) sendLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	send := d.coordination.Put().Name(l.Name)
+func (c *client) sendLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	send := c.coordination.Put().Name(l.Name)
 	if l.ResourceVersion == "" {
-		send = d.coordination.Post()
+		send = c.coordination.Post()
 	}
 	written := &coordinationv1.Lease{}
-	err := send.Namespace(d.namespace).Resource("leases").Body(l).Do(ctx).Into(written)
+	err := send.Namespace(c.ns.own).Resource("leases").Body(l).Do(ctx).Into(written)
 	return written, err
 }
 
-// holding is a driver's knowledge of the Lease.
-type holding struct {
+// election keeps the Lease of the daemon's namespace, and knows who has it.
+type election struct {
+	c *client
+
 	mu    sync.Mutex
-	wants bool      // [Driver.Hold] was called
+	wants bool      // [election.Hold] was called
 	until time.Time // it is this daemon's up to then
 	other string    // the holder
 }
@@ -81,15 +83,15 @@ type holding struct {
 // Lease at once. waiting is called once, with the name of the other daemon that works.
 // When the Lease is lost to another, lost is called; if it is only not renewed in time,
 // nothing is started meanwhile, see [Driver.Check].
-func (d *Driver) Hold(ctx context.Context, who string, waiting func(other string), lost func(other string)) error {
-	d.held.mu.Lock()
-	d.held.wants = true
-	d.held.mu.Unlock()
+func (e *election) Hold(ctx context.Context, who string, waiting func(other string), lost func(other string)) error {
+	e.mu.Lock()
+	e.wants = true
+	e.mu.Unlock()
 	var seen coordinationv1.LeaseSpec
 	var since time.Time
 	told := false
 	for {
-		other, err := d.renew(ctx, who, func(l *coordinationv1.LeaseSpec) bool {
+		other, err := e.renew(ctx, who, func(l *coordinationv1.LeaseSpec) bool {
 			// Another machine's clock may be wrong. So the time without a renewal is
 			// measured here.
 			if since.IsZero() || !l.RenewTime.Equal(seen.RenewTime) || *l.HolderIdentity != *seen.HolderIdentity {
@@ -113,20 +115,20 @@ func (d *Driver) Hold(ctx context.Context, who string, waiting func(other string
 		case <-time.After(renewEvery / 4):
 		}
 	}
-	d.tasks.Go(func() { d.keepLease(who, lost) })
+	e.c.tasks.Go(func() { e.keepLease(who, lost) })
 	return nil
 }
 
 // keepLease renews until the driver is closed, or another has the Lease.
-func (d *Driver) keepLease(who string, lost func(string)) {
+func (e *election) keepLease(who string, lost func(string)) {
 	for {
 		select {
-		case <-d.ctx.Done():
+		case <-e.c.ctx.Done():
 			return
 		case <-time.After(renewEvery):
 		}
-		ctx, cancel := context.WithTimeout(d.ctx, renewEvery)
-		other, err := d.renew(ctx, who, func(*coordinationv1.LeaseSpec) bool { return false })
+		ctx, cancel := context.WithTimeout(e.c.ctx, renewEvery)
+		other, err := e.renew(ctx, who, func(*coordinationv1.LeaseSpec) bool { return false })
 		cancel()
 		if err == nil && other != "" {
 			lost(other)
@@ -137,9 +139,9 @@ func (d *Driver) keepLease(who string, lost func(string)) {
 
 // renew takes the Lease if it is free, this daemon's or may be taken. other has it
 // otherwise.
-func (d *Driver) renew(ctx context.Context, who string, may func(*coordinationv1.LeaseSpec) bool) (other string, err error) {
+func (e *election) renew(ctx context.Context, who string, may func(*coordinationv1.LeaseSpec) bool) (other string, err error) {
 	began := time.Now()
-	err = d.lease(ctx, "take the Lease "+leaseName, leaseName, func(l *coordinationv1.Lease) bool {
+	err = e.c.lease(ctx, "take the Lease "+leaseName, leaseName, func(l *coordinationv1.Lease) bool {
 		other = ""
 		if h := l.Spec.HolderIdentity; h != nil && *h != "" && *h != who && !may(&l.Spec) {
 			other = *h
@@ -150,26 +152,26 @@ func (d *Driver) renew(ctx context.Context, who string, may func(*coordinationv1
 		l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = &who, &now, &seconds
 		return true
 	})
-	d.held.mu.Lock()
-	defer d.held.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if err == nil {
-		d.held.other = other
+		e.other = other
 		if other == "" {
-			d.held.until = began.Add(leaseFor)
+			e.until = began.Add(leaseFor)
 		} else {
-			d.held.until = time.Time{}
+			e.until = time.Time{}
 		}
 	}
 	return other, err
 }
 
 // Release gives the Lease back, so that another daemon need not wait.
-func (d *Driver) Release(ctx context.Context, who string) error {
-	d.held.mu.Lock()
-	d.held.until = time.Time{}
-	d.held.mu.Unlock()
+func (e *election) Release(ctx context.Context, who string) error {
+	e.mu.Lock()
+	e.until = time.Time{}
+	e.mu.Unlock()
 	free := ""
-	return d.lease(ctx, "give back the Lease "+leaseName, leaseName, func(l *coordinationv1.Lease) bool {
+	return e.c.lease(ctx, "give back the Lease "+leaseName, leaseName, func(l *coordinationv1.Lease) bool {
 		if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != who {
 			return false
 		}
@@ -180,15 +182,15 @@ func (d *Driver) Release(ctx context.Context, who string) error {
 
 // Check says why nothing may be started: this daemon has not the Lease. It implements
 // [containers.Checker].
-func (d *Driver) Check(context.Context) *containers.StartFault {
-	d.held.mu.Lock()
-	defer d.held.mu.Unlock()
-	if !d.held.wants || time.Now().Before(d.held.until) {
+func (e *election) Check(context.Context) *containers.StartFault {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.wants || time.Now().Before(e.until) {
 		return nil
 	}
-	cause := "the Lease " + leaseName + " in namespace " + d.namespace + " could not be renewed in time"
-	if d.held.other != "" {
-		cause = fmt.Sprintf("another daemon, %s, has the Lease %s in namespace %s", d.held.other, leaseName, d.namespace)
+	cause := "the Lease " + leaseName + " in namespace " + e.c.ns.own + " could not be renewed in time"
+	if e.other != "" {
+		cause = fmt.Sprintf("another daemon, %s, has the Lease %s in namespace %s", e.other, leaseName, e.c.ns.own)
 	}
 	return &containers.StartFault{Scope: containers.ScopeEngine, Code: "lease", Cause: cause, Remedy: "one daemon works in a namespace; stop one of them, or use another --kubernetes-namespace", Text: cause}
 }

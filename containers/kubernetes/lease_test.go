@@ -10,9 +10,9 @@ import (
 
 // setBack makes the Lease look as if its holder had not renewed it.
 func (c *cluster) setBack(d *Driver) {
-	d.held.mu.Lock()
-	defer d.held.mu.Unlock()
-	d.held.until = time.Now().Add(-time.Second)
+	d.election.mu.Lock()
+	defer d.election.mu.Unlock()
+	d.election.until = time.Now().Add(-time.Second)
 }
 
 // TestHold: one daemon works in a namespace. The next one waits and gets the Lease when

@@ -25,21 +25,28 @@ const overlap = 2 * time.Second
 // errHeadless: the output begins within a long line, which has no time.
 var errHeadless = errors.New("the output begins within a line")
 
+// logs reads the output of programs.
+type logs struct {
+	c            *client
+	watch        *podWatch
+	nodePatience time.Duration // as in [Options]
+}
+
 // Logs reads the log through the apiserver, which asks the node's kubelet. The cluster
 // does not separate the two streams: all is standard output.
-func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
-	what := "read logs of pod " + d.short(id)
+func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
+	what := "read logs of pod " + l.c.ns.short(id)
 	cur := &cursor{sink: sink, sent: since}
-	_, at := d.split(id)
-	told, leave := d.hints.subscribe(at)
+	_, at := l.c.ns.split(id)
+	told, leave := l.watch.hints.subscribe(at)
 	defer leave()
 	whole, quiet := false, 100*time.Millisecond
 	var silent time.Time // since when the node's kubelet is not reached
-	pod := d.runs(id, follow)
+	pod := l.runs(id, follow)
 	for {
 		var err error
 		if pod == nil {
-			if pod, err = d.pod(ctx, what, id); err != nil {
+			if pod, err = l.c.pod(ctx, what, id); err != nil {
 				return err
 			}
 		}
@@ -49,7 +56,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 		}
 		over := ended(pod) // asked before reading: if it has ended, this reading is complete
 		if s != nil && (s.State.Running != nil || s.State.Terminated != nil) {
-			err = d.read(ctx, pod, cur, follow && !over, whole)
+			err = l.read(ctx, pod, cur, follow && !over, whole)
 		}
 		switch {
 		case errors.Is(err, errHeadless) && !whole:
@@ -65,7 +72,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 		case unreached(err):
 			// The node fails, not the cluster. If a pod has ended on a node that does not
 			// return, its unread output is lost.
-			if lasts(&silent, d.opts.NodePatience) && over {
+			if lasts(&silent, l.nodePatience) && over {
 				return nil
 			}
 		case err != nil && !passing(err):
@@ -96,8 +103,8 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 // If a followed pod has ended unseen, its log ends too, and then the pod is read again;
 // if the pod is gone, so is its log. A log that is not followed is read once, and its
 // content depends on whether the pod has ended. So the pod is read for it.
-func (d *Driver) runs(id string, follow bool) *corev1.Pod {
-	if pod := d.handover.latest(id); follow && pod != nil && running(pod) {
+func (l *logs) runs(id string, follow bool) *corev1.Pod {
+	if pod := l.watch.handover.latest(id); follow && pod != nil && running(pod) {
 		return pod
 	}
 	return nil
@@ -116,13 +123,13 @@ func unreached(err error) bool {
 
 // read streams the log once through cur, from a little before its place; whole:
 // from the beginning.
-func (d *Driver) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, whole bool) error {
+func (l *logs) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, whole bool) error {
 	options := &corev1.PodLogOptions{Container: programIn(pod), Timestamps: true, Follow: follow}
 	if !cur.sent.IsZero() && !whole {
 		from := metav1.NewTime(cur.sent.Add(-overlap))
 		options.SinceTime = &from
 	}
-	body, err := d.pods(d.core.Get(), homeOf(pod)).SubResource("log").VersionedParams(options, parameters).Stream(ctx)
+	body, err := l.c.pods(l.c.core.Get(), homeOf(pod)).SubResource("log").VersionedParams(options, parameters).Stream(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
+// podWatch observes pods, and keeps what was seen of them last.
+type podWatch struct {
+	c        *client
+	hints    hints
+	handover handover
+}
+
+func newPodWatch(c *client) *podWatch {
+	return &podWatch{c: c, hints: hints{c: c, turns: turns{every: quietEvery}}}
+}
+
 // lookout observes a pod and each of its changes.
 type lookout struct {
 	told  *hint
@@ -25,10 +36,10 @@ type lookout struct {
 
 // lookout begins to observe a pod. The first state comes from first, which is called
 // after the subscription to changes.
-func (d *Driver) lookout(id string, first func() (*corev1.Pod, error)) (*lookout, error) {
-	_, at := d.split(id)
+func (w *podWatch) lookout(id string, first func() (*corev1.Pod, error)) (*lookout, error) {
+	_, at := w.c.ns.split(id)
 	l := &lookout{}
-	l.told, l.leave = d.hints.subscribe(at)
+	l.told, l.leave = w.hints.subscribe(at)
 	pod, err := first()
 	if err != nil {
 		l.end()
@@ -54,24 +65,24 @@ func (l *lookout) heard() {
 
 // follow looks at a pod now and at each change, until look says that it is done or
 // fails.
-func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.Pod) (done bool, err error)) error {
-	l, err := d.lookout(id, func() (*corev1.Pod, error) { return d.pod(ctx, what, id) })
+func (w *podWatch) follow(ctx context.Context, what, id string, look func(*corev1.Pod) (done bool, err error)) error {
+	l, err := w.lookout(id, func() (*corev1.Pod, error) { return w.c.pod(ctx, what, id) })
 	if err != nil {
 		return err
 	}
 	defer l.end()
-	return d.lookOn(ctx, what, id, l, maxQuiet, look)
+	return w.lookOn(ctx, what, id, l, maxQuiet, look)
 }
 
 // lookOn is follow where a lookout is. every is the time after which it asks for its turn to
 // read without a hint. Each look is at a newer state of the pod than the one before, or at the
 // same. It must not change the pod.
-func (d *Driver) lookOn(ctx context.Context, what, id string, l *lookout, every time.Duration, look func(*corev1.Pod) (done bool, err error)) error {
+func (w *podWatch) lookOn(ctx context.Context, what, id string, l *lookout, every time.Duration, look func(*corev1.Pod) (done bool, err error)) error {
 	for {
 		if done, err := look(l.pod); done || err != nil {
 			return err
 		}
-		next, err := d.next(ctx, what, id, l, every)
+		next, err := w.next(ctx, what, id, l, every)
 		if err != nil {
 			return err
 		}
@@ -82,7 +93,7 @@ func (d *Driver) lookOn(ctx context.Context, what, id string, l *lookout, every 
 
 // next waits until there is something new of a pod, or until it is time to read it: at once
 // where a time is over that counts for it, else in its turn.
-func (d *Driver) next(ctx context.Context, what, id string, l *lookout, every time.Duration) (*corev1.Pod, error) {
+func (w *podWatch) next(ctx context.Context, what, id string, l *lookout, every time.Duration) (*corev1.Pod, error) {
 	over := ended(l.pod)
 	for {
 		select {
@@ -96,7 +107,7 @@ func (d *Driver) next(ctx context.Context, what, id string, l *lookout, every ti
 		case <-time.After(every):
 			if late := !over && ended(l.pod) || l.due != nil && l.due(l.pod); !late {
 				if l.turn == nil {
-					l.turn, l.unask = d.hints.turns.ask()
+					l.turn, l.unask = w.hints.turns.ask()
 				}
 				continue
 			}
@@ -104,7 +115,7 @@ func (d *Driver) next(ctx context.Context, what, id string, l *lookout, every ti
 		case <-ctx.Done():
 			return nil, fail(ctx, what, ctx.Err())
 		}
-		pod, err := d.pod(ctx, what, id)
+		pod, err := w.c.pod(ctx, what, id)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,12 @@ const AllNamespaces = "*"
 // the same namespaces.
 const daemonKey = "carma.dev/daemon"
 
+// namespaces are the namespaces that a daemon serves, and how its pods are named in them.
+type namespaces struct {
+	own   string   // the daemon's
+	scope []string // namespaces in which its pods are; one that is empty: all
+}
+
 // scopeOf are the namespaces that are read: one request for all, or one for each.
 func scopeOf(own string, others []string) []string {
 	if slices.Contains(others, AllNamespaces) {
@@ -33,36 +39,36 @@ func scopeOf(own string, others []string) []string {
 }
 
 // Namespace is the daemon's own.
-func (d *Driver) Namespace() string { return d.namespace }
+func (d *Driver) Namespace() string { return d.c.ns.own }
 
 // Serves reports whether pods may be made in a namespace.
 func (d *Driver) Serves(namespace string) bool {
-	return d.scope[0] == metav1.NamespaceAll || slices.Contains(d.scope, namespace)
+	return d.c.ns.scope[0] == metav1.NamespaceAll || slices.Contains(d.c.ns.scope, namespace)
 }
 
 // Served lists the namespaces in which pods may be made, the daemon's first, or is nil if
 // pods may be made in all.
 func (d *Driver) Served() []string {
-	if d.scope[0] == metav1.NamespaceAll {
+	if d.c.ns.scope[0] == metav1.NamespaceAll {
 		return nil
 	}
-	return slices.Clone(d.scope)
+	return slices.Clone(d.c.ns.scope)
 }
 
 // made reports whether this daemon made an object. An object of an older program has no
 // label of its daemon, and is in the daemon's namespace.
-func (d *Driver) made(namespace string, labels map[string]string) bool {
+func (n *namespaces) made(namespace string, labels map[string]string) bool {
 	if labels[managedBy] != ours {
 		return false
 	}
 	by, ok := labels[daemonKey]
-	return ok && by == d.namespace || !ok && namespace == d.namespace
+	return ok && by == n.own || !ok && namespace == n.own
 }
 
 // home is a pod's place in the cluster; an empty namespace is the daemon's.
-func (d *Driver) home(namespace, name string) types.NamespacedName {
+func (n *namespaces) home(namespace, name string) types.NamespacedName {
 	if namespace == "" {
-		namespace = d.namespace
+		namespace = n.own
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
@@ -72,7 +78,7 @@ func homeOf(pod *corev1.Pod) types.NamespacedName {
 }
 
 // pods is the path of a namespace's pods, or of one if it has a name.
-func (d *Driver) pods(r *rest.Request, at types.NamespacedName) *rest.Request {
+func (c *client) pods(r *rest.Request, at types.NamespacedName) *rest.Request {
 	r = r.Namespace(at.Namespace).Resource("pods")
 	if at.Name != "" {
 		r = r.Name(at.Name)
@@ -81,7 +87,7 @@ func (d *Driver) pods(r *rest.Request, at types.NamespacedName) *rest.Request {
 }
 
 // claims is the path of the claim that has a pod's name.
-func (d *Driver) claims(r *rest.Request, at types.NamespacedName) *rest.Request {
+func (c *client) claims(r *rest.Request, at types.NamespacedName) *rest.Request {
 	return r.Namespace(at.Namespace).Resource("resourceclaims").Name(at.Name)
 }
 
@@ -93,22 +99,22 @@ func idOf(pod *corev1.Pod) string {
 
 // split splits an id; an unknown form gives a name that no pod has. Ids of older programs
 // have no namespace: theirs was the daemon's.
-func (d *Driver) split(id string) (uid string, at types.NamespacedName) {
+func (n *namespaces) split(id string) (uid string, at types.NamespacedName) {
 	uid, name, _ := strings.Cut(id, ".")
 	namespace, rest, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, rest = "", name
 	}
-	return uid, d.home(namespace, rest)
+	return uid, n.home(namespace, rest)
 }
 
 // short returns an id for people: it contains the namespace unless it is the daemon's.
-func (d *Driver) short(id string) string {
-	_, at := d.split(id)
+func (n *namespaces) short(id string) string {
+	_, at := n.split(id)
 	switch {
 	case at.Name == "":
 		return id
-	case at.Namespace == d.namespace:
+	case at.Namespace == n.own:
 		return at.Name
 	}
 	return at.String()

@@ -105,7 +105,7 @@ func TestServed(t *testing.T) {
 	if _, err := ours.Create(t.Context(), spec); !errors.Is(err, containers.ErrInvalid) || !strings.Contains(err.Error(), "kubernetes-namespaces") {
 		t.Errorf("in a namespace that is not served: %v", err)
 	}
-	other, err := newDriver(Options{Namespaces: []string{"ann"}}, "second", ours.config)
+	other, err := newDriver(Options{Namespaces: []string{"ann"}}, "second", ours.c.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestOldID(t *testing.T) {
 	d := c.driver(t, Options{Namespaces: []string{AllNamespaces}})
 	defer d.Close()
 	id := begin(t, d, task("x", "exit:3"))
-	uid, at := d.split(id)
+	uid, at := d.c.ns.split(id)
 	if at.Namespace != namespace || at.Name != "x" {
 		t.Fatalf("%s is %s", id, at)
 	}

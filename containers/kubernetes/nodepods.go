@@ -22,16 +22,16 @@ type NodePod struct {
 
 // PodsOn are the pods on a node that are tasks of this namespace's daemon, in any
 // namespace. The apiserver answers from its memory.
-func (d *Driver) PodsOn(ctx context.Context, node string) ([]NodePod, error) {
+func (a *agents) PodsOn(ctx context.Context, node string) ([]NodePod, error) {
 	var list corev1.PodList
 	options := &metav1.ListOptions{ResourceVersion: "0", LabelSelector: managedBy + "=" + ours, FieldSelector: "spec.nodeName=" + node}
-	if err := d.core.Get().Resource("pods").VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
+	if err := a.c.core.Get().Resource("pods").VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
 		return nil, fail(ctx, "read which pods are on node "+node, err)
 	}
 	var out []NodePod
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if !d.made(pod.Namespace, pod.Labels) {
+		if !a.c.ns.made(pod.Namespace, pod.Labels) {
 			continue
 		}
 		labels := labelsOf(pod)

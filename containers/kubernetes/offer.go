@@ -12,24 +12,24 @@ import (
 
 // Offer publishes the GPUs of a node. They replace the GPUs that were published under the
 // slice's name before.
-func (d *Driver) Offer(ctx context.Context, slice resourcev1.ResourceSlice) error {
+func (a *agents) Offer(ctx context.Context, slice resourcev1.ResourceSlice) error {
 	what := "publish the GPUs of node " + slice.Name
-	err := d.resource.Post().Resource("resourceslices").Body(&slice).Do(ctx).Error()
+	err := a.c.resource.Post().Resource("resourceslices").Body(&slice).Do(ctx).Error()
 	if !apierrors.IsAlreadyExists(err) {
 		return fail(ctx, what, err)
 	}
 	var old resourcev1.ResourceSlice
-	if err := d.resource.Get().Resource("resourceslices").Name(slice.Name).Do(ctx).Into(&old); err != nil {
+	if err := a.c.resource.Get().Resource("resourceslices").Name(slice.Name).Do(ctx).Into(&old); err != nil {
 		return fail(ctx, what, err)
 	}
 	old.Spec.Devices = slice.Spec.Devices
 	old.Spec.Pool.Generation++
-	return fail(ctx, what, d.resource.Put().Resource("resourceslices").Name(slice.Name).Body(&old).Do(ctx).Error())
+	return fail(ctx, what, a.c.resource.Put().Resource("resourceslices").Name(slice.Name).Body(&old).Do(ctx).Error())
 }
 
 // Withdraw takes a slice back.
-func (d *Driver) Withdraw(ctx context.Context, name string) error {
-	err := d.resource.Delete().Resource("resourceslices").Name(name).Do(ctx).Error()
+func (a *agents) Withdraw(ctx context.Context, name string) error {
+	err := a.c.resource.Delete().Resource("resourceslices").Name(name).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -45,10 +45,10 @@ type Given struct {
 }
 
 // Given returns the devices of a driver that a claim got.
-func (d *Driver) Given(ctx context.Context, driver, namespace, name, uid string) ([]Given, error) {
+func (a *agents) Given(ctx context.Context, driver, namespace, name, uid string) ([]Given, error) {
 	what := fmt.Sprintf("read claim %s/%s", namespace, name)
 	var claim resourcev1.ResourceClaim
-	if err := d.resource.Get().Namespace(namespace).Resource("resourceclaims").Name(name).Do(ctx).Into(&claim); err != nil {
+	if err := a.c.resource.Get().Namespace(namespace).Resource("resourceclaims").Name(name).Do(ctx).Into(&claim); err != nil {
 		return nil, fail(ctx, what, err)
 	}
 	if string(claim.UID) != uid || claim.Status.Allocation == nil {

@@ -38,7 +38,7 @@ func TestPlaced(t *testing.T) {
 			placed, over := make(chan struct{}), make(chan error, 1)
 			go func() { over <- d.Start(containers.WithPlaced(ctx, func() { close(placed) }), id) }()
 			lifted := func() bool {
-				pod, err := d.pod(t.Context(), "look", id)
+				pod, err := d.c.pod(t.Context(), "look", id)
 				return err == nil && !gated(pod)
 			}
 			for !lifted() {

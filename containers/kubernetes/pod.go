@@ -44,8 +44,15 @@ const (
 	visible       = "NVIDIA_VISIBLE_DEVICES"
 )
 
+// manifests describes the pods of containers.
+type manifests struct {
+	ns        namespaces
+	stopGrace time.Duration // the default, see [Options]
+	hostPaths []string      // as in [Options]
+}
+
 // makePod describes the pod of a container on node, or on any node if empty.
-func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error) {
+func (m *manifests) makePod(spec containers.Spec, node string) (*corev1.Pod, error) {
 	if errs := validation.IsDNS1123Subdomain(spec.Name); len(errs) > 0 {
 		return nil, fmt.Errorf("%w: name %q: %s", containers.ErrInvalid, spec.Name, errs[0])
 	}
@@ -56,11 +63,11 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 	if err != nil {
 		return nil, err
 	}
-	no, grace := false, int64(max(time.Second, cmp.Or(spec.StopGrace, d.opts.StopGrace)).Seconds())
+	no, grace := false, int64(max(time.Second, cmp.Or(spec.StopGrace, m.stopGrace)).Seconds())
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: d.home(spec.Namespace, "").Namespace,
-			Name:      spec.Name, Finalizers: []string{holder}, Labels: d.clusterLabels(spec.AllLabels()),
+			Namespace: m.ns.home(spec.Namespace, "").Namespace,
+			Name:      spec.Name, Finalizers: []string{holder}, Labels: m.ns.clusterLabels(spec.AllLabels()),
 			Annotations: map[string]string{labelsKey: string(all)},
 		},
 		Spec: corev1.PodSpec{
@@ -102,7 +109,7 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: claimName, ResourceClaimName: &spec.Name}}
 		c.Resources.Claims = []corev1.ResourceClaim{{Name: claimName}}
 	}
-	if err := d.mount(spec, pod, &c); err != nil {
+	if err := m.mount(spec, pod, &c); err != nil {
 		return nil, err
 	}
 	pod.Spec.Containers = []corev1.Container{c}
@@ -110,14 +117,14 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 }
 
 // clusterLabels returns the labels that a cluster accepts as labels.
-func (d *Driver) clusterLabels(all map[string]string) map[string]string {
+func (n *namespaces) clusterLabels(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range all {
 		if selectable(k, v) {
 			out[k] = v
 		}
 	}
-	out[managedBy], out[daemonKey] = ours, d.namespace
+	out[managedBy], out[daemonKey] = ours, n.own
 	return out
 }
 
@@ -216,7 +223,7 @@ func limits(spec containers.Spec) corev1.ResourceRequirements {
 }
 
 // mount adds the volumes: folders of the node, in memory, and /dev/shm.
-func (d *Driver) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Container) error {
+func (m *manifests) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Container) error {
 	add := func(source corev1.VolumeSource, target string, readOnly bool) {
 		name := "v" + strconv.Itoa(len(pod.Spec.Volumes))
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
@@ -227,15 +234,15 @@ func (d *Driver) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Containe
 			Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(bytes, resource.BinarySI),
 		}}
 	}
-	for _, m := range spec.Mounts {
-		if !path.IsAbs(m.Target) || path.Clean(m.Target) == "/" {
-			return fmt.Errorf("%w: mount target %q: it must be an absolute path and not /", containers.ErrInvalid, m.Target)
+	for _, mount := range spec.Mounts {
+		if !path.IsAbs(mount.Target) || path.Clean(mount.Target) == "/" {
+			return fmt.Errorf("%w: mount target %q: it must be an absolute path and not /", containers.ErrInvalid, mount.Target)
 		}
-		kind, err := d.opts.folder(m.Source)
+		kind, err := m.folder(mount.Source)
 		if err != nil {
 			return err
 		}
-		add(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: m.Source, Type: &kind}}, m.Target, m.ReadOnly)
+		add(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: mount.Source, Type: &kind}}, mount.Target, mount.ReadOnly)
 	}
 	// A folder comes before its subfolders.
 	tmpfs := option.Each(spec.Tmpfs, option.ParseTmpfs)

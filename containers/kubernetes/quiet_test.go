@@ -65,7 +65,7 @@ func (q *quiet) waits(t *testing.T, n int) (d *Driver, ended chan error) {
 		name := fmt.Sprint("p", i)
 		go func() {
 			for { // in rounds, as a daemon waits
-				ctx, cancel := context.WithTimeout(d.ctx, time.Minute)
+				ctx, cancel := context.WithTimeout(d.c.ctx, time.Minute)
 				_, err := d.Wait(ctx, "uid-"+name+"."+namespace+"/"+name)
 				cancel()
 				if !errors.Is(err, context.DeadlineExceeded) {
@@ -150,8 +150,8 @@ func TestStuckAmongMany(t *testing.T) {
 	c.offer("node-1", "GPU-1")
 	d := c.driver(t, Options{ClaimPatience: 100 * time.Millisecond})
 	defer d.Close()
-	d.hints.turns.every = time.Hour
-	d.hints.turns.ask() // and has it, for an hour
+	d.watch.hints.turns.every = time.Hour
+	d.watch.hints.turns.ask() // and has it, for an hour
 	all := gpuTask("all")
 	all.Command, all.GPUMemory = []string{"block:0"}, 80<<30
 	begin(t, d, all)

@@ -25,18 +25,18 @@ var refusals = []struct{ says, code, remedy string }{
 }
 
 // failIn is [fail] for an object in a namespace.
-func (d *Driver) failIn(ctx context.Context, what, namespace string, err error) error {
+func (c *client) failIn(ctx context.Context, what, namespace string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return fail(ctx, what, err)
 	}
 	msg := containers.CleanMessage(err.Error())
-	if apierrors.IsNotFound(err) && namespace != d.namespace {
+	if apierrors.IsNotFound(err) && namespace != c.ns.own {
 		return fmt.Errorf("%s: %w", what, inNamespace("namespace", "there is no namespace "+namespace, "submit to another one"))
 	}
 	if full := fullFault(namespace, msg, err); full != nil {
 		return fmt.Errorf("%s: %w", what, full)
 	}
-	if !apierrors.IsForbidden(err) || namespace == d.namespace && strings.Contains(msg, "cannot create resource") {
+	if !apierrors.IsForbidden(err) || namespace == c.ns.own && strings.Contains(msg, "cannot create resource") {
 		return fail(ctx, what, err) // where carma may not work in its own namespace, nothing works
 	}
 	for _, r := range refusals {

@@ -67,9 +67,9 @@ func refused(spec containers.Spec) error {
 
 // folder checks the source of a mount and returns its kind, if this machine has the same
 // folder. The node does not check a folder that this machine lacks.
-func (o *Options) folder(source string) (corev1.HostPathType, error) {
+func (m *manifests) folder(source string) (corev1.HostPathType, error) {
 	clean := path.Clean(source)
-	allowed := path.IsAbs(source) && slices.ContainsFunc(o.HostPaths, func(p string) bool {
+	allowed := path.IsAbs(source) && slices.ContainsFunc(m.hostPaths, func(p string) bool {
 		return clean == path.Clean(p) || strings.HasPrefix(clean, strings.TrimSuffix(path.Clean(p), "/")+"/")
 	})
 	if !allowed {

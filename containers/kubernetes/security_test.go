@@ -18,7 +18,7 @@ func TestSecure(t *testing.T) {
 	}{{"1000:1000", true, true}, {"1000", true, true}, {"0:0", true, false}, {"", true, false}, {"1000:1000", false, false}} {
 		spec := task("x", "exit:0")
 		spec.User, spec.NoNewPrivileges = row.user, row.noPrivileges
-		pod, err := d.makePod(spec, "")
+		pod, err := d.manifests.makePod(spec, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,13 @@ import (
 	"carma/containers"
 )
 
+// sessions connects to programs and runs commands in pods.
+type sessions struct {
+	c     *client
+	watch *podWatch
+	logs  *logs
+}
+
 // stream is a connection with a program in a pod, through the apiserver and the node's
 // kubelet, by a WebSocket.
 type stream struct {
@@ -27,16 +34,16 @@ type stream struct {
 }
 
 // dial connects to the subresource exec or attach, with its options.
-func (d *Driver) dial(at types.NamespacedName, subresource string, options runtime.Object, tty, stdin, output bool, size containers.Size) (*stream, error) {
-	url := d.pods(d.core.Get(), at).SubResource(subresource).VersionedParams(options, parameters).URL()
-	executor, err := remotecommand.NewWebSocketExecutor(d.config, "GET", url.String())
+func (ss *sessions) dial(at types.NamespacedName, subresource string, options runtime.Object, tty, stdin, output bool, size containers.Size) (*stream, error) {
+	url := ss.c.pods(ss.c.core.Get(), at).SubResource(subresource).VersionedParams(options, parameters).URL()
+	executor, err := remotecommand.NewWebSocketExecutor(ss.c.config, "GET", url.String())
 	if err != nil {
 		return nil, err
 	}
-	if err := d.ctx.Err(); err != nil {
+	if err := ss.c.ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(d.ctx)
+	ctx, cancel := context.WithCancel(ss.c.ctx)
 	s := &stream{tty: tty, cancel: cancel, over: make(chan struct{})}
 	s.sizes.init(ctx)
 	s.outlet.init()
@@ -58,7 +65,7 @@ func (d *Driver) dial(at types.NamespacedName, subresource string, options runti
 			s.sizes.set(size)
 		}
 	}
-	d.tasks.Go(func() {
+	ss.c.tasks.Go(func() {
 		defer cancel()
 		s.err = executor.StreamWithContext(ctx, how)
 		if input != nil {

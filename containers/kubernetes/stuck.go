@@ -39,9 +39,15 @@ const (
 // noSuchImage matches a registry's errors that are permanent.
 var noSuchImage = lazyregexp.New(`(?i)not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown`)
 
-// waits has the times since when a starting pod has not changed, by the part that it
-// waits for.
-type waits struct{ claim, kubelet, registry, node time.Time }
+// start checks whether a starting pod makes progress.
+type start struct {
+	c    *client
+	view *view
+	// The limits of [Options].
+	claimPatience, nodePatience time.Duration
+	// The times since when the pod has not changed, by the part that it waits for.
+	claim, kubelet, registry, node time.Time
+}
 
 // lasts reports whether something has been so for a time, and notes when it began.
 func lasts(since *time.Time, limit time.Duration) bool {
@@ -52,8 +58,8 @@ func lasts(since *time.Time, limit time.Duration) bool {
 }
 
 // lookEvery is the time between two readings of a starting pod without a hint.
-func (d *Driver) lookEvery() time.Duration {
-	return max(10*time.Millisecond, min(maxQuiet, d.opts.ClaimPatience/4, d.opts.NodePatience/4))
+func (s *start) lookEvery() time.Duration {
+	return max(10*time.Millisecond, min(maxQuiet, s.claimPatience/4, s.nodePatience/4))
 }
 
 // turnedDown returns the scheduler's condition of a pod that it cannot place, or nil.
@@ -67,37 +73,37 @@ func turnedDown(pod *corev1.Pod) *corev1.PodCondition {
 }
 
 // stuck says why a pod will not start without help, or is empty if it may still start.
-func (d *Driver) stuck(ctx context.Context, pod *corev1.Pod, w *waits) string {
+func (s *start) stuck(ctx context.Context, pod *corev1.Pod) string {
 	if c := turnedDown(pod); c != nil {
-		if !lasts(&w.claim, d.opts.ClaimPatience) {
+		if !lasts(&s.claim, s.claimPatience) {
 			return ""
 		}
 		text := unschedulable + containers.CleanMessage(c.Message)
 		if f := containers.ReadStartFault(text); f != nil && f.Code == "gpu-taken" {
-			text += d.holders(ctx, pod)
+			text += s.view.holders(ctx, pod)
 		}
 		return text
 	}
 	state := waiting(pod)
 	if pod.Spec.NodeName == "" && state == nil {
-		if lasts(&w.claim, max(d.opts.ClaimPatience, d.opts.NodePatience)) {
+		if lasts(&s.claim, max(s.claimPatience, s.nodePatience)) {
 			return unschedulable + "the cluster's scheduler does not look at it"
 		}
 		return ""
 	}
 	if state == nil || state.Reason == "ContainerCreating" || state.Reason == "PodInitializing" {
-		return d.idle(ctx, pod, w)
+		return s.idle(ctx, pod)
 	}
 	text := containers.CleanMessage(state.Message)
 	switch state.Reason {
 	case "InvalidImageName":
 		return pullFailed + text
 	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable":
-		if state.Reason == "ErrImagePull" && noSuchImage().MatchString(text) || lasts(&w.registry, pulling) {
+		if state.Reason == "ErrImagePull" && noSuchImage().MatchString(text) || lasts(&s.registry, pulling) {
 			return pullFailed + text
 		}
 	case "CreateContainerError", "CreateContainerConfigError", "RunContainerError":
-		if containers.SubmitterFault(text) || lasts(&w.kubelet, settling) {
+		if containers.SubmitterFault(text) || lasts(&s.kubelet, settling) {
 			return text
 		}
 	}
@@ -106,32 +112,33 @@ func (d *Driver) stuck(ctx context.Context, pod *corev1.Pod, w *waits) string {
 
 // idle says why a node does nothing for a pod that was assigned to it, or is empty while
 // it may still act.
-func (d *Driver) idle(ctx context.Context, pod *corev1.Pod, w *waits) string {
-	if why := d.nodeAway(ctx, pod.Spec.NodeName); why == "" {
-		w.node = time.Time{}
-	} else if lasts(&w.node, d.opts.ClaimPatience) {
+func (s *start) idle(ctx context.Context, pod *corev1.Pod) string {
+	if why := s.nodeAway(ctx, pod.Spec.NodeName); why == "" {
+		s.node = time.Time{}
+	} else if lasts(&s.node, s.claimPatience) {
 		return nodeStuck + why
 	}
-	if !lasts(&w.kubelet, d.opts.NodePatience) {
+	if !lasts(&s.kubelet, s.nodePatience) {
 		return ""
 	}
-	reason, text := d.lastEvent(ctx, pod)
+	reason, text := s.lastEvent(ctx, pod)
 	if reason == "Pulling" && (pod.Status.StartTime == nil || time.Since(pod.Status.StartTime.Time) < fetching) {
 		return ""
 	}
-	return nodeStuck + cmp.Or(text, fmt.Sprintf("node %s has said nothing of it for %s", pod.Spec.NodeName, d.opts.NodePatience))
+	return nodeStuck + cmp.Or(text, fmt.Sprintf("node %s has said nothing of it for %s", pod.Spec.NodeName, s.nodePatience))
 }
 
 // nodeAway says why a node cannot start pods, or is empty if it can or that is unknown.
-func (d *Driver) nodeAway(ctx context.Context, name string) string {
+func (s *start) nodeAway(ctx context.Context, name string) string {
 	if name == "" {
 		return ""
 	}
-	if seen, ok := d.open().nodes.one(name); ok {
+	s.view.open()
+	if seen, ok := s.view.nodes.one(name); ok {
 		return seen.away
 	}
 	var node corev1.Node
-	err := d.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node)
+	err := s.c.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "node " + name + " is gone"
@@ -152,10 +159,10 @@ func notReady(node *corev1.Node) string {
 
 // lastEvent returns the reason of the latest of the cluster's events about a pod, and its
 // text for people if it is a warning.
-func (d *Driver) lastEvent(ctx context.Context, pod *corev1.Pod) (reason, text string) {
+func (s *start) lastEvent(ctx context.Context, pod *corev1.Pod) (reason, text string) {
 	var list corev1.EventList
 	options := &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)}
-	if err := d.core.Get().Namespace(pod.Namespace).Resource("events").VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
+	if err := s.c.core.Get().Namespace(pod.Namespace).Resource("events").VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
 		return "", ""
 	}
 	var at, warned time.Time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -19,6 +20,13 @@ const (
 	forgiveKey  = "carma.dev/forgive"
 	agentPrefix = "carma-node-"
 )
+
+// agents writes and reads what the nodes' agents and the daemon tell each other, and makes
+// the agents' other requests.
+type agents struct {
+	c       *client
+	written sync.Map // Leases as Tell wrote them last, by name
+}
 
 // reportOf reads an agent's report from its Lease.
 func reportOf(l *coordinationv1.Lease) Report {
@@ -36,7 +44,7 @@ func reportOf(l *coordinationv1.Lease) Report {
 // Tell does not read the Lease again after its own last write. If somebody has changed
 // the Lease since, as a daemon that asks for something, the cluster refuses the write,
 // and only then the Lease is read.
-func (d *Driver) Tell(ctx context.Context, node, text string, done []string) (asked []string, err error) {
+func (a *agents) Tell(ctx context.Context, node, text string, done []string) (asked []string, err error) {
 	what := "publish what the GPUs of node " + node + " show"
 	now, seconds, name := metav1.NewMicroTime(time.Now()), int32(30), agentPrefix+node
 	change := func(l *coordinationv1.Lease) bool {
@@ -50,25 +58,25 @@ func (d *Driver) Tell(ctx context.Context, node, text string, done []string) (as
 		return true
 	}
 	var written *coordinationv1.Lease
-	if last, ok := d.written.LoadAndDelete(name); ok {
+	if last, ok := a.written.LoadAndDelete(name); ok {
 		l := last.(*coordinationv1.Lease)
 		change(l)
-		if written, err = d.sendLease(ctx, l); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if written, err = a.c.sendLease(ctx, l); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return nil, fail(ctx, what, err)
 		}
 	}
 	if written == nil || err != nil {
-		if written, err = d.writeLease(ctx, what, name, change); err != nil {
+		if written, err = a.c.writeLease(ctx, what, name, change); err != nil {
 			return nil, err
 		}
 	}
-	d.written.Store(name, written)
+	a.written.Store(name, written)
 	return asked, nil
 }
 
 // Told returns the last report of a node's agent, or empty if there is none.
-func (d *Driver) Told(ctx context.Context, node string) (text string, err error) {
-	err = d.lease(ctx, "read what the agent of node "+node+" told last", agentPrefix+node, func(l *coordinationv1.Lease) bool {
+func (a *agents) Told(ctx context.Context, node string) (text string, err error) {
+	err = a.c.lease(ctx, "read what the agent of node "+node+" told last", agentPrefix+node, func(l *coordinationv1.Lease) bool {
 		text = l.Annotations[reportKey]
 		return false
 	})
@@ -76,8 +84,8 @@ func (d *Driver) Told(ctx context.Context, node string) (text string, err error)
 }
 
 // Forgive asks a node's agent to forget the fault of a GPU.
-func (d *Driver) Forgive(ctx context.Context, node, uuid string) error {
-	return d.lease(ctx, "ask the agent of node "+node+" to use a GPU again", agentPrefix+node, func(l *coordinationv1.Lease) bool {
+func (a *agents) Forgive(ctx context.Context, node, uuid string) error {
+	return a.c.lease(ctx, "ask the agent of node "+node+" to use a GPU again", agentPrefix+node, func(l *coordinationv1.Lease) bool {
 		asked := forgiven(l)
 		if l.ResourceVersion == "" || slices.Contains(asked, uuid) {
 			return false // there is no agent; or it was asked already

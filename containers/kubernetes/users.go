@@ -13,16 +13,22 @@ import (
 	"carma/containers"
 )
 
+// reviews asks the cluster about users.
+type reviews struct {
+	c        *client
+	audience string // as in [Options]
+}
+
 // Review asks the cluster whose a token is (TokenReview). It implements
 // [containers.Reviewer].
-func (d *Driver) Review(ctx context.Context, token string) (containers.Subject, error) {
+func (r *reviews) Review(ctx context.Context, token string) (containers.Subject, error) {
 	const what = "ask the cluster whose a token is"
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	if d.opts.Audience != "" {
-		review.Spec.Audiences = []string{d.opts.Audience}
+	if r.audience != "" {
+		review.Spec.Audiences = []string{r.audience}
 	}
 	var told authenticationv1.TokenReview
-	if err := d.authentication.Post().Resource("tokenreviews").Body(review).Do(ctx).Into(&told); err != nil {
+	if err := r.c.authentication.Post().Resource("tokenreviews").Body(review).Do(ctx).Into(&told); err != nil {
 		return containers.Subject{}, unanswered(ctx, what, err)
 	}
 	s := &told.Status
@@ -31,10 +37,10 @@ func (d *Driver) Review(ctx context.Context, token string) (containers.Subject, 
 		return containers.Subject{}, fmt.Errorf("%w: %s", containers.ErrToken, containers.CleanMessage(cmp.Or(s.Error, "the cluster does not know it")))
 	case s.User.Username == "":
 		return containers.Subject{}, fmt.Errorf("%w: the cluster tells no user", containers.ErrToken)
-	case d.opts.Audience != "" && !slices.Contains(s.Audiences, d.opts.Audience):
+	case r.audience != "" && !slices.Contains(s.Audiences, r.audience):
 		// An authenticator that knows no audiences returns none: then the token may be
 		// meant for another service.
-		return containers.Subject{}, fmt.Errorf("%w: it is not meant for the audience %s", containers.ErrToken, d.opts.Audience)
+		return containers.Subject{}, fmt.Errorf("%w: it is not meant for the audience %s", containers.ErrToken, r.audience)
 	}
 	who := containers.Subject{Name: s.User.Username, ID: s.User.UID, Groups: s.User.Groups}
 	for k, v := range s.User.Extra {
@@ -47,7 +53,7 @@ func (d *Driver) Review(ctx context.Context, token string) (containers.Subject, 
 }
 
 // Allowed asks the cluster whether a user may do something (SubjectAccessReview).
-func (d *Driver) Allowed(ctx context.Context, who containers.Subject, what containers.Access) (bool, error) {
+func (r *reviews) Allowed(ctx context.Context, who containers.Subject, what containers.Access) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: who.Name, UID: who.ID, Groups: who.Groups,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -61,7 +67,7 @@ func (d *Driver) Allowed(ctx context.Context, who containers.Subject, what conta
 		review.Spec.Extra[k] = v
 	}
 	var told authorizationv1.SubjectAccessReview
-	if err := d.authorization.Post().Resource("subjectaccessreviews").Body(review).Do(ctx).Into(&told); err != nil {
+	if err := r.c.authorization.Post().Resource("subjectaccessreviews").Body(review).Do(ctx).Into(&told); err != nil {
 		return false, unanswered(ctx, "ask the cluster what "+who.Name+" may do", err)
 	}
 	return told.Status.Allowed && !told.Status.Denied, nil

@@ -14,6 +14,7 @@ import (
 // view is the cluster as the driver sees it: by streams of changes, which begin with the
 // first [Driver.Inventory].
 type view struct {
+	c       *client
 	begin   sync.Once
 	nodes   mirror[seenNode]
 	offers  mirror[offer]
@@ -40,28 +41,26 @@ type seenClaim struct {
 }
 
 // open begins the streams.
-func (d *Driver) open() *view {
-	v := &d.view
+func (v *view) open() {
 	v.begin.Do(func() {
 		v.nodes.what, v.nodes.keep = "read the cluster's nodes", func(o runtime.Object) seenNode {
 			n := o.(*corev1.Node)
 			return seenNode{Node{Name: n.Name, Boot: n.Status.NodeInfo.BootID, Closed: closedFor(n)}, notReady(n)}
 		}
 		v.offers.what, v.offers.keep = "read the cluster's GPUs", func(o runtime.Object) offer { return offerOf(o.(*resourcev1.ResourceSlice)) }
-		v.claims.what, v.claims.keep = "read the cluster's claims", func(o runtime.Object) seenClaim { return d.seenOf(o.(*resourcev1.ResourceClaim)) }
+		v.claims.what, v.claims.keep = "read the cluster's claims", func(o runtime.Object) seenClaim { return v.seenOf(o.(*resourcev1.ResourceClaim)) }
 		v.reports.what, v.reports.keep = "read what the nodes' agents tell", func(o runtime.Object) Report { return reportOf(o.(*coordinationv1.Lease)) }
-		follow(d, &v.nodes, func() *rest.Request { return d.core.Get().Resource("nodes") }, "", &corev1.Node{}, func() runtime.Object { return &corev1.NodeList{} })
-		follow(d, &v.offers, func() *rest.Request { return d.resource.Get().Resource("resourceslices") }, "", &resourcev1.ResourceSlice{}, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
-		follow(d, &v.claims, func() *rest.Request { return d.resource.Get().Resource("resourceclaims") }, "", &resourcev1.ResourceClaim{}, func() runtime.Object { return &resourcev1.ResourceClaimList{} })
-		follow(d, &v.reports, func() *rest.Request { return d.coordination.Get().Namespace(d.namespace).Resource("leases") }, agentLabel, &coordinationv1.Lease{}, func() runtime.Object { return &coordinationv1.LeaseList{} })
+		follow(v.c, &v.nodes, func() *rest.Request { return v.c.core.Get().Resource("nodes") }, "", &corev1.Node{}, func() runtime.Object { return &corev1.NodeList{} })
+		follow(v.c, &v.offers, func() *rest.Request { return v.c.resource.Get().Resource("resourceslices") }, "", &resourcev1.ResourceSlice{}, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
+		follow(v.c, &v.claims, func() *rest.Request { return v.c.resource.Get().Resource("resourceclaims") }, "", &resourcev1.ResourceClaim{}, func() runtime.Object { return &resourcev1.ResourceClaimList{} })
+		follow(v.c, &v.reports, func() *rest.Request { return v.c.coordination.Get().Namespace(v.c.ns.own).Resource("leases") }, agentLabel, &coordinationv1.Lease{}, func() runtime.Object { return &coordinationv1.LeaseList{} })
 	})
-	return v
 }
 
 // follow runs a mirror until the driver is closed.
-func follow[T any](d *Driver, m *mirror[T], request func() *rest.Request, labels string, example runtime.Object, list func() runtime.Object) {
+func follow[T any](c *client, m *mirror[T], request func() *rest.Request, labels string, example runtime.Object, list func() runtime.Object) {
 	m.is = map[string]T{}
-	d.tasks.Go(func() { m.run(d.ctx, request, labels, example, list) })
+	c.tasks.Go(func() { m.run(c.ctx, request, labels, example, list) })
 }
 
 // seen waits until all was read once.

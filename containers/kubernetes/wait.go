@@ -17,18 +17,18 @@ import (
 // Wait blocks until the pod's program has ended. It continues from the state that Start,
 // or a Wait that timed out, saw last.
 func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
-	what := "wait for pod " + d.short(id)
-	l := d.handover.take(id)
+	what := "wait for pod " + d.c.ns.short(id)
+	l := d.watch.handover.take(id)
 	if l != nil && l.pod.DeletionTimestamp != nil { // a time may be over since
 		l.end()
 		l = nil
 	}
 	if l == nil {
-		if l, err = d.lookout(id, func() (*corev1.Pod, error) { return d.pod(ctx, what, id) }); err != nil {
+		if l, err = d.watch.lookout(id, func() (*corev1.Pod, error) { return d.c.pod(ctx, what, id) }); err != nil {
 			return exit, err
 		}
 	}
-	err = d.lookOn(ctx, what, id, l, maxQuiet, func(pod *corev1.Pod) (over bool, err error) {
+	err = d.watch.lookOn(ctx, what, id, l, maxQuiet, func(pod *corev1.Pod) (over bool, err error) {
 		exit, over = exitOf(pod)
 		switch {
 		case over && pod.Annotations[stopKey] == removed:
@@ -39,10 +39,10 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 		return over, nil
 	})
 	if err != nil && ctx.Err() != nil {
-		d.handover.keep(id, l, leftFor)
+		d.watch.handover.keep(id, l, leftFor)
 	} else {
 		l.end()
-		d.handover.drop(id)
+		d.watch.handover.drop(id)
 	}
 	return exit, err
 }
@@ -51,20 +51,20 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 // pod stays until it is removed. The kubelet kills the program when the pod's grace is
 // over.
 func (d *Driver) Signal(ctx context.Context, id string) error {
-	return d.stop(ctx, "stop pod "+d.short(id), id, nil, stopped)
+	return d.stop(ctx, "stop pod "+d.c.ns.short(id), id, nil, stopped)
 }
 
 // Kill deletes the pod with the shortest grace. The kubelet makes two seconds of
 // it. After [Driver.Signal] it does nothing: a kubelet that waits for the end of a
 // grace looks at no shorter one.
 func (d *Driver) Kill(ctx context.Context, id string) error {
-	return d.stop(ctx, "kill pod "+d.short(id), id, &shortest, stopped)
+	return d.stop(ctx, "kill pod "+d.c.ns.short(id), id, &shortest, stopped)
 }
 
 // Abort ends a pod that has not come to run. It implements [containers.Aborter].
 func (d *Driver) Abort(ctx context.Context, id string) error {
-	what := "end the start of pod " + d.short(id)
-	pod, err := d.pod(ctx, what, id)
+	what := "end the start of pod " + d.c.ns.short(id)
+	pod, err := d.c.pod(ctx, what, id)
 	if isGone(err) || err == nil && running(pod) {
 		return nil
 	}
@@ -85,8 +85,8 @@ const (
 
 func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how string) error {
 	d.fresh.Delete(id)
-	d.handover.drop(id)
-	pod, err := d.pod(ctx, what, id)
+	d.watch.handover.drop(id)
+	pod, err := d.c.pod(ctx, what, id)
 	if isGone(err) || err == nil && (ended(pod) || gated(pod)) {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how st
 		return err
 	}
 	if was := pod.Annotations[stopKey]; was == "" || how == removed && was != removed {
-		if _, err := d.patchPod(ctx, pod, mergeAnnotation(stopKey, how)); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := d.c.patchPod(ctx, pod, mergeAnnotation(stopKey, how)); err != nil && !apierrors.IsNotFound(err) {
 			return fail(ctx, what, err)
 		}
 	}
@@ -107,7 +107,7 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	err := d.pods(d.core.Delete(), homeOf(pod)).Body(&metav1.DeleteOptions{
+	err := d.c.pods(d.c.core.Delete(), homeOf(pod)).Body(&metav1.DeleteOptions{
 		GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -125,17 +125,17 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 // not change: the claim would keep its memory without end. If the daemon dies between the
 // two, the garbage collector deletes the claim, which the pod owns.
 func (d *Driver) Remove(ctx context.Context, id string) error {
-	what := "remove pod " + d.short(id)
+	what := "remove pod " + d.c.ns.short(id)
 	if err := d.stop(ctx, what, id, &shortest, removed); err != nil {
 		return err
 	}
 	var claim *types.NamespacedName
-	err := d.follow(ctx, what, id, func(pod *corev1.Pod) (bool, error) {
+	err := d.watch.follow(ctx, what, id, func(pod *corev1.Pod) (bool, error) {
 		if !ended(pod) && !gated(pod) {
 			return false, nil
 		}
 		if isJobs(pod) {
-			return true, d.letGo(ctx, what, pod)
+			return true, d.jobs.letGo(ctx, what, pod)
 		}
 		if len(pod.Spec.ResourceClaims) > 0 {
 			claim = new(homeOf(pod))
@@ -148,7 +148,7 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 	case claim == nil:
 		return nil
 	}
-	return d.unbook(ctx, what, *claim)
+	return d.claims.unbook(ctx, what, *claim)
 }
 
 // release deletes an ended pod for good: its holder goes.
@@ -161,7 +161,7 @@ func (d *Driver) release(ctx context.Context, what string, pod *corev1.Pod) erro
 	if slices.Contains(pod.Finalizers, holder) {
 		others := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == holder })
 		patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": others, "uid": pod.UID}})
-		if _, err := d.patchPod(ctx, pod, string(patch)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if _, err := d.c.patchPod(ctx, pod, string(patch)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fail(ctx, what, err)
 		}
 	}
@@ -183,9 +183,9 @@ func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containe
 	}
 	options := &metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)}
 	var all []corev1.Pod
-	for _, namespace := range d.scope {
+	for _, namespace := range d.c.ns.scope {
 		var list corev1.PodList
-		if err := d.pods(d.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
+		if err := d.c.pods(d.c.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
 			return nil, fail(ctx, "list pods", err)
 		}
 		all = append(all, list.Items...)
@@ -194,7 +194,7 @@ func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containe
 	out := []containers.Container{}
 	for i := range all {
 		pod := &all[i]
-		if has := labelsOf(pod); d.made(pod.Namespace, pod.Labels) && hasAll(has, labels) {
+		if has := labelsOf(pod); d.c.ns.made(pod.Namespace, pod.Labels) && hasAll(has, labels) {
 			out = append(out, containers.Container{ID: idOf(pod), Name: pod.Name, State: stateOf(pod), Labels: has})
 		}
 	}
