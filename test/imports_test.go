@@ -160,6 +160,7 @@ var allowed = map[string][]string{
 	"carma/containers/kubernetes/simgpus":              {"carma/containers", "carma/containers/kubernetes"},
 	"carma/containers/kubernetes/cluster":              {"carma/containers/kubernetes", "carma/mapper/model", "carma/runner/gpu"},
 	"carma/containers/kubernetes/kubeconfig":           {"carma/cmd/carma/contexts", "carma/runner/api"},
+	"carma/containers/kubernetes/manifest":             {"carma/containers", "carma/containers/option"},
 	"carma/containers/kubernetes/agent":                {"carma/cmd/carma/agent", "carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/configs", "carma/internal/suggest", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/containers/kubernetes/simgpus", "carma/containers/kubernetes/cluster", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/simgpu", "carma/mapper/model"},
 	"carma/containers/kubernetes/cmd/carma-agent":      {"carma/cmd/carma/agent", "carma/cmd/carma/cli", "carma/configs", "carma/containers/kubernetes/agent"},
 	"carma/containers/kubernetes/cmd/carma-kubernetes": {"carma/cmd/carma/cli", "carma/cmd/carma/contexts", "carma/cmd/carma/root", "carma/containers", "carma/containers/engines", "carma/containers/kubernetes", "carma/containers/kubernetes/agent", "carma/containers/kubernetes/cluster", "carma/containers/kubernetes/kubeconfig"},

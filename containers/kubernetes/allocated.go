@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // Attached returns the GPUs that the scheduler allocated. It asks the cluster if the
 // streams of changes do not show them beyond doubt.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
-	what := "look at pod " + d.c.ns.short(id)
+	what := "look at pod " + d.c.ns.Short(id)
 	pod := d.watch.handover.latest(id)
 	if pod == nil {
 		var err error
@@ -25,7 +25,7 @@ func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment
 			return containers.Attachment{}, err
 		}
 	}
-	name := claimOf(pod)
+	name := manifest.ClaimOf(pod)
 	if name == "" {
 		return containers.Attachment{Visible: "void"}, nil
 	}
@@ -64,7 +64,7 @@ func grantedOf(c *resourcev1.ResourceClaim) *granted {
 	}
 	g := &granted{pod: c.Status.ReservedFor[0].UID}
 	for i := range requests {
-		uuid := pinnedTo(&requests[i])
+		uuid := manifest.PinnedTo(&requests[i])
 		part := slices.IndexFunc(c.Status.Allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool {
 			return r.Request == requests[i].Name && (r.AdminAccess == nil || !*r.AdminAccess)
 		})
@@ -93,7 +93,7 @@ func (v *view) toldAllocated(at types.NamespacedName, pod *corev1.Pod) []string 
 	_, known := v.gpus()
 	for i, uuid := range claim.granted.wants {
 		part := claim.parts[claim.granted.has[i]]
-		if p, ok := known[uuid]; !ok || p.driver != part.Driver || p.pool != part.Pool || p.device != part.Device {
+		if p, ok := known[uuid]; !ok || p.Driver != part.Driver || p.Pool != part.Pool || p.Device != part.Device {
 			return nil
 		}
 	}
@@ -118,7 +118,7 @@ func (v *view) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) (
 // uuidsOf are the UUIDs of a claim's devices. One that its node does not offer now, as
 // when its driver is started again, is the one that the request is pinned to: the
 // scheduler gave no other.
-func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]place) []string {
+func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]manifest.Place) []string {
 	uuids := make([]string, len(claim.Spec.Devices.Requests))
 	for _, r := range claim.Status.Allocation.Devices.Results {
 		i := slices.IndexFunc(claim.Spec.Devices.Requests, func(q resourcev1.DeviceRequest) bool { return q.Name == r.Request })
@@ -126,31 +126,13 @@ func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]place) []string {
 			continue
 		}
 		for uuid, p := range known {
-			if p.driver == r.Driver && p.pool == r.Pool && p.device == r.Device {
+			if p.Driver == r.Driver && p.Pool == r.Pool && p.Device == r.Device {
 				uuids[i] = uuid
 			}
 		}
 		if uuids[i] == "" {
-			uuids[i] = pinnedTo(&claim.Spec.Devices.Requests[i])
+			uuids[i] = manifest.PinnedTo(&claim.Spec.Devices.Requests[i])
 		}
 	}
 	return uuids
-}
-
-// pinTo returns the CEL expression that only one device satisfies, and pinnedTo the UUID
-// in it, whatever the driver, or empty if the request has no such expression.
-func pinTo(driver, uuid string) string {
-	return fmt.Sprintf("device.attributes[%q].%s == %q", driver, UUIDAttribute, uuid)
-}
-
-func pinnedTo(r *resourcev1.DeviceRequest) string {
-	if r.Exactly == nil || len(r.Exactly.Selectors) != 1 || r.Exactly.Selectors[0].CEL == nil {
-		return ""
-	}
-	_, quoted, ok := strings.Cut(r.Exactly.Selectors[0].CEL.Expression, "]."+UUIDAttribute+" == ")
-	uuid, err := strconv.Unquote(quoted)
-	if !ok || err != nil {
-		return ""
-	}
-	return uuid
 }

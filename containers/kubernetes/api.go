@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // The scheme has only the groups in use, and is made when it is first needed:
@@ -46,13 +47,10 @@ var (
 	parameters = runtime.NewParameterCodec(scheme)
 )
 
-// ours marks fields of objects as set by carma.
-const ours = "carma"
-
 // client sends requests to the cluster. Its streams, and the goroutines that read them, end
 // with close.
 type client struct {
-	ns     namespaces
+	ns     *manifest.Namespaces
 	config *rest.Config
 
 	core           rest.Interface // pods, nodes, events
@@ -67,7 +65,7 @@ type client struct {
 	tasks sync.WaitGroup
 }
 
-func newClient(config *rest.Config, ns namespaces) (*client, error) {
+func newClient(config *rest.Config, ns *manifest.Namespaces) (*client, error) {
 	c := &client{ns: ns, config: config}
 	c.ctx, c.close = context.WithCancel(context.Background())
 	return c, c.connect()
@@ -87,7 +85,7 @@ func (c *client) connect() error {
 		c := rest.CopyConfig(config)
 		c.GroupVersion, c.APIPath = &gv, path
 		c.NegotiatedSerializer = codecs.WithoutConversion()
-		c.UserAgent = ours
+		c.UserAgent = manifest.Owner
 		// Objects go and come as the cluster keeps them, which costs it less than JSON.
 		c.AcceptContentTypes, c.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
 		// The defaults of client-go, 5 requests a second, are for people.
@@ -166,7 +164,7 @@ func httpCode(err error) int32 {
 // pod reads a container's pod. A pod of the same name with another uid is another
 // container.
 func (c *client) pod(ctx context.Context, what, id string) (*corev1.Pod, error) {
-	uid, at := c.ns.split(id)
+	uid, at := c.ns.Split(id)
 	if at.Name == "" {
 		return nil, fmt.Errorf("%s: %w", what, containers.ErrNotFound)
 	}
@@ -188,9 +186,32 @@ func (c *client) podNamed(ctx context.Context, at types.NamespacedName) (*corev1
 // patchPod changes fields of a pod by a JSON merge patch.
 func (c *client) patchPod(ctx context.Context, pod *corev1.Pod, patch string) (*corev1.Pod, error) {
 	changed := &corev1.Pod{}
-	err := c.pods(c.core.Patch(types.MergePatchType), homeOf(pod)).Body([]byte(patch)).Do(ctx).Into(changed)
+	err := c.pods(c.core.Patch(types.MergePatchType), manifest.HomeOf(pod)).Body([]byte(patch)).Do(ctx).Into(changed)
 	return changed, err
 }
 
 // isGone: there is no such pod any more.
 func isGone(err error) bool { return errors.Is(err, containers.ErrNotFound) }
+
+// jobs is the path of a namespace's Jobs, or of one if it has a name.
+func (c *client) jobs(r *rest.Request, at types.NamespacedName) *rest.Request {
+	r = r.Namespace(at.Namespace).Resource("jobs")
+	if at.Name != "" {
+		r = r.Name(at.Name)
+	}
+	return r
+}
+
+// pods is the path of a namespace's pods, or of one if it has a name.
+func (c *client) pods(r *rest.Request, at types.NamespacedName) *rest.Request {
+	r = r.Namespace(at.Namespace).Resource("pods")
+	if at.Name != "" {
+		r = r.Name(at.Name)
+	}
+	return r
+}
+
+// claims is the path of the claim that has a pod's name.
+func (c *client) claims(r *rest.Request, at types.NamespacedName) *rest.Request {
+	return r.Namespace(at.Namespace).Resource("resourceclaims").Name(at.Name)
+}

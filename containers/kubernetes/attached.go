@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // attached is a session with the program of a pod. It connects when the program runs:
@@ -55,12 +56,12 @@ const (
 
 // Attach connects with the program of a pod.
 func (ss *sessions) Attach(ctx context.Context, id string) (containers.Session, error) {
-	what := "attach to pod " + ss.c.ns.short(id)
+	what := "attach to pod " + ss.c.ns.Short(id)
 	pod, err := ss.c.pod(ctx, what, id)
 	if err != nil {
 		return nil, err
 	}
-	if ended(pod) {
+	if manifest.Ended(pod) {
 		return nil, fmt.Errorf("%s: %w: it has ended", what, containers.ErrNotFound)
 	}
 	if err := ss.c.ctx.Err(); err != nil {
@@ -68,9 +69,9 @@ func (ss *sessions) Attach(ctx context.Context, id string) (containers.Session, 
 	}
 	s := &attached{ss: ss, what: what, id: id, closed: make(chan struct{}), over: make(chan struct{})}
 	for _, c := range pod.Spec.Containers {
-		s.tty = s.tty || c.Name == containerName && c.TTY
+		s.tty = s.tty || c.Name == manifest.ContainerName && c.TTY
 	}
-	if running(pod) {
+	if manifest.Running(pod) {
 		s.since = time.Now()
 	}
 	s.out.init()
@@ -105,7 +106,7 @@ func (s *attached) run() error {
 	defer enough()
 	feeding.Go(func() { _ = s.attach(ctx) })
 	// As long as nothing of it has started, there is no log.
-	err := s.ss.watch.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return running(pod) || ended(pod), nil })
+	err := s.ss.watch.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return manifest.Running(pod) || manifest.Ended(pod), nil })
 	if err != nil {
 		return err
 	}
@@ -123,11 +124,11 @@ func (s *attached) run() error {
 func (s *attached) attach(ctx context.Context) error {
 	for pause := attachAgain; ; pause = min(2*pause, attachMost) {
 		pod, err := s.ss.c.pod(ctx, s.what, s.id)
-		if err != nil || ended(pod) {
+		if err != nil || manifest.Ended(pod) {
 			return err
 		}
 		switch {
-		case running(pod), s.tty && pod.Spec.NodeName != "":
+		case manifest.Running(pod), s.tty && pod.Spec.NodeName != "":
 			if connected, err := s.connect(ctx, pod); connected {
 				return err
 			}
@@ -144,9 +145,9 @@ func (s *attached) attach(ctx context.Context) error {
 
 // connect attaches once. connected: there was a connection, which has ended.
 func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool, err error) {
-	options := &corev1.PodAttachOptions{Container: containerName, Stdin: true, Stdout: s.tty, TTY: s.tty}
+	options := &corev1.PodAttachOptions{Container: manifest.ContainerName, Stdin: true, Stdout: s.tty, TTY: s.tty}
 	s.mu.Lock()
-	one, err := s.ss.dial(homeOf(pod), "attach", options, s.tty, true, s.tty, s.size)
+	one, err := s.ss.dial(manifest.HomeOf(pod), "attach", options, s.tty, true, s.tty, s.size)
 	s.now = one
 	s.mu.Unlock()
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool
 	// output is not the only sign.
 	alive := make(chan struct{})
 	seen := &firstSeen{to: &half{of: &s.out}, alive: sync.OnceFunc(func() { close(alive) })}
-	if one.outlet.take(seen, io.Discard); running(pod) {
+	if one.outlet.take(seen, io.Discard); manifest.Running(pod) {
 		seen.alive()
 	} else {
 		later, end := context.WithCancel(ctx)
@@ -181,7 +182,7 @@ func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool
 
 // onceTaken calls alive when the pod runs and the connection has not been refused.
 func (s *attached) onceTaken(ctx context.Context, one *stream, alive func()) {
-	if s.ss.watch.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return running(pod) || ended(pod), nil }) != nil {
+	if s.ss.watch.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return manifest.Running(pod) || manifest.Ended(pod), nil }) != nil {
 		return
 	}
 	select {

@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // claims makes and deletes the claims of pods.
@@ -25,19 +25,9 @@ type claims struct {
 	view *view
 }
 
-// place locates a GPU: a device in a slice that its driver publishes.
-type place struct {
-	node, driver, class, pool, device string
-	shared                            bool // claims may share it by its memory
-}
-
-// UUIDAttribute is the attribute of a device with its UUID, in the slices of
-// NVIDIA's driver and of carma's simulated GPUs.
-const UUIDAttribute = "uuid"
-
 // find returns the places of GPUs, which must be on one node. A GPU that the stream of
 // changes has not shown yet is read from the cluster.
-func (v *view) find(ctx context.Context, uuids []string) ([]place, error) {
+func (v *view) find(ctx context.Context, uuids []string) ([]manifest.Place, error) {
 	if len(uuids) == 0 {
 		return nil, nil
 	}
@@ -53,22 +43,22 @@ func (v *view) find(ctx context.Context, uuids []string) ([]place, error) {
 			return nil, err
 		}
 	}
-	out := make([]place, len(uuids))
+	out := make([]manifest.Place, len(uuids))
 	for i, u := range uuids {
 		if unknown(u) {
 			text := "no node of the cluster offers the GPU " + u
 			return nil, &containers.StartFault{Scope: containers.ScopeGPU, Code: "gpu-unknown", Device: u, Cause: text,
 				Remedy: "kubectl get resourceslices shows the GPUs; see that the DRA driver runs on the node", Text: text}
 		}
-		if out[i] = known[u]; out[i].node != out[0].node {
-			return nil, fmt.Errorf("%w: GPUs of one task on two nodes, %s and %s", containers.ErrInvalid, out[0].node, out[i].node)
+		if out[i] = known[u]; out[i].Node != out[0].Node {
+			return nil, fmt.Errorf("%w: GPUs of one task on two nodes, %s and %s", containers.ErrInvalid, out[0].Node, out[i].Node)
 		}
 	}
 	return out, nil
 }
 
 // readPlaces reads the slices of all drivers.
-func (v *view) readPlaces(ctx context.Context) (map[string]place, error) {
+func (v *view) readPlaces(ctx context.Context) (map[string]manifest.Place, error) {
 	var list resourcev1.ResourceSliceList
 	if err := v.c.resource.Get().Resource("resourceslices").Do(ctx).Into(&list); err != nil {
 		return nil, fail(ctx, "read the cluster's GPUs", err)
@@ -80,43 +70,13 @@ func (v *view) readPlaces(ctx context.Context) (map[string]place, error) {
 	return placesOf(devicesOf(all)), nil
 }
 
-func placesOf(devices []Device) map[string]place {
-	found := make(map[string]place, len(devices))
+func placesOf(devices []Device) map[string]manifest.Place {
+	found := make(map[string]manifest.Place, len(devices))
 	for _, dev := range devices {
-		found[dev.UUID] = place{node: dev.Node, driver: dev.Driver, class: cmp.Or(dev.Class, dev.Driver), pool: dev.Pool, device: dev.Device, shared: dev.Shared}
+		found[dev.UUID] = manifest.Place{Node: dev.Node, Driver: dev.Driver, Class: cmp.Or(dev.Class, dev.Driver), Pool: dev.Pool, Device: dev.Device, Shared: dev.Shared}
 	}
 	return found
 }
-
-// makeClaim makes the claim of a pod: for each GPU, by UUID, the bytes of its memory. It
-// claims a whole GPU for 0 bytes, or if the GPU is not shared. The claim is deleted with
-// the pod.
-func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.ResourceClaim {
-	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: spec.Name, Labels: pod.Labels,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
-		// The scheduler adds it before it allocates, by a request of its own if it is not
-		// there. The cluster takes it away from a deleted claim, allocated or not.
-		Finalizers: []string{resourcev1.Finalizer},
-	}}
-	for i, uuid := range spec.GPUs {
-		r := &resourcev1.ExactDeviceRequest{
-			DeviceClassName: at[i].class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
-			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
-				Expression: pinTo(at[i].driver, uuid),
-			}}},
-		}
-		if spec.GPUMemory > 0 && at[i].shared {
-			r.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{
-				memoryCapacity: *resource.NewQuantity(spec.GPUMemory, resource.BinarySI),
-			}}
-		}
-		claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, resourcev1.DeviceRequest{Name: requestName(i), Exactly: r})
-	}
-	return claim
-}
-
-func requestName(i int) string { return "gpu-" + strconv.Itoa(i) }
 
 // book makes the claim. An existing claim with the pod's uid is the pod's own; any other
 // is left over from a pod of the same name and is deleted first. same says whether the
@@ -138,7 +98,7 @@ func (cl *claims) book(ctx context.Context, what string, claim *resourcev1.Resou
 			return fail(ctx, what, err)
 		case old.DeletionTimestamp == nil && slices.ContainsFunc(old.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.OwnerReferences[0].UID }) && (same == nil || same(&old)):
 			return nil
-		case old.Labels[managedBy] != ours:
+		case old.Labels[manifest.ManagedBy] != manifest.Owner:
 			return fmt.Errorf("%s: %w: the claim %s is not carma's; it is left alone", what, containers.ErrTaken, claim.Name)
 		}
 		if err := cl.unbook(ctx, what, at); err != nil {
@@ -154,17 +114,17 @@ func (cl *claims) book(ctx context.Context, what string, claim *resourcev1.Resou
 // rebook makes the claim of a pod that has none: the daemon that made the pod died before
 // it could make the claim. Without a claim the scheduler would not look at the pod.
 func (cl *claims) rebook(ctx context.Context, what string, pod *corev1.Pod) error {
-	bytes, err := strconv.ParseInt(pod.Annotations[bytesKey], 10, 64)
+	bytes, err := strconv.ParseInt(pod.Annotations[manifest.BytesKey], 10, 64)
 	if err != nil {
 		return nil // it has no GPUs, or is a Job's
 	}
-	err = cl.c.claims(cl.c.resource.Get(), homeOf(pod)).Do(ctx).Error()
+	err = cl.c.claims(cl.c.resource.Get(), manifest.HomeOf(pod)).Do(ctx).Error()
 	if !apierrors.IsNotFound(err) {
 		return fail(ctx, what, err)
 	}
 	spec := containers.Spec{Name: pod.Name, GPUMemory: bytes}
 	for _, e := range pod.Spec.Containers[0].Env {
-		if e.Name == visible {
+		if e.Name == manifest.VisibleGPUs {
 			spec.GPUs = strings.Split(e.Value, ",")
 		}
 	}
@@ -172,7 +132,7 @@ func (cl *claims) rebook(ctx context.Context, what string, pod *corev1.Pod) erro
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return cl.book(ctx, what, makeClaim(spec, at, pod), nil, func() {})
+	return cl.book(ctx, what, manifest.NewClaim(spec, at, pod), nil, func() {})
 }
 
 // unbook deletes a claim. It goes when the cluster has taken its devices back.
@@ -187,7 +147,7 @@ func (cl *claims) unbook(ctx context.Context, what string, at types.NamespacedNa
 // unbookOf deletes the claim of a Job's pod. The next pod's claim has the same name, and
 // stays.
 func (cl *claims) unbookOf(ctx context.Context, what string, pod *corev1.Pod) error {
-	at := types.NamespacedName{Namespace: pod.Namespace, Name: claimOf(pod)}
+	at := types.NamespacedName{Namespace: pod.Namespace, Name: manifest.ClaimOf(pod)}
 	var claim resourcev1.ResourceClaim
 	err := cl.c.claims(cl.c.resource.Get(), at).Do(ctx).Into(&claim)
 	if apierrors.IsNotFound(err) {

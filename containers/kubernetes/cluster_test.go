@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"carma/containers/containerstest"
+	"carma/containers/kubernetes/manifest"
 )
 
 // cluster is an apiserver, a scheduler and a kubelet in memory: as much of them as
@@ -182,7 +183,7 @@ func (c *cluster) tell(kind string, pod *corev1.Pod) {
 
 // gone deletes a pod that nothing holds. The caller holds c.mu.
 func (c *cluster) gone(pod *corev1.Pod) {
-	s := status(pod)
+	s := manifest.Status(pod)
 	over := s == nil && c.ran[pod.UID] == "" || s != nil && s.State.Terminated != nil
 	if c.pods[podKey(pod)] == pod && pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0 && over {
 		delete(c.pods, podKey(pod))

@@ -2,18 +2,16 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // Create makes the pod, kept by its gate, and the claim. If a pod with the spec's
@@ -35,7 +33,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		case unknown != nil:
 			return "", unknown
 		case needless(pod):
-			return idOf(pod), nil
+			return manifest.IDOf(pod), nil
 		}
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
@@ -49,10 +47,10 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	case err != nil:
 		return "", err
 	case !made && needless(pod):
-		return idOf(pod), nil
+		return manifest.IDOf(pod), nil
 	}
 	if len(pod.Spec.ResourceClaims) > 0 {
-		if err := d.claims.book(ctx, what, makeClaim(spec, at, pod), nil, leave); err != nil {
+		if err := d.claims.book(ctx, what, manifest.NewClaim(spec, at, pod), nil, leave); err != nil {
 			if fault, ok := errors.AsType[*containers.StartFault](err); ok && (fault.Scope == containers.ScopeTask || fault.Scope == containers.ScopeNamespace) {
 				err = errors.Join(err, d.release(ctx, what, pod)) // it will not have a claim now, or ever
 			}
@@ -60,14 +58,14 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		}
 	}
 	if made {
-		d.fresh.Store(idOf(pod), pod)
+		d.fresh.Store(manifest.IDOf(pod), pod)
 	}
-	return idOf(pod), nil
+	return manifest.IDOf(pod), nil
 }
 
 // needless reports whether the pod exists and needs no claim, or none any more.
 func needless(pod *corev1.Pod) bool {
-	return pod != nil && (ended(pod) || len(pod.Spec.ResourceClaims) == 0)
+	return pod != nil && (manifest.Ended(pod) || len(pod.Spec.ResourceClaims) == 0)
 }
 
 // turn waits until few other pods are being made. So the pods of a burst are started in
@@ -85,12 +83,12 @@ func (d *Driver) turn(ctx context.Context, what string) (leave func(), err error
 // post makes the pod. If the spec's own pod exists, from an earlier or a quicker call of
 // Create, it is used. The cluster reports an existing name only for a pod that it would
 // make: where a quota is full, for example, it refuses before it checks the name.
-func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at []place) (pod *corev1.Pod, made bool, err error) {
+func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at []manifest.Place) (pod *corev1.Pod, made bool, err error) {
 	node := ""
 	if len(at) > 0 {
-		node = at[0].node
+		node = at[0].Node
 	}
-	pod, refused := d.manifests.makePod(spec, node)
+	pod, refused := d.manifests.Pod(spec, node)
 	if refused != nil {
 		refused = fmt.Errorf("%s: %w", what, refused)
 	} else {
@@ -113,7 +111,7 @@ func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at
 // existing returns the pod of the spec's name if it is the spec's own, or nil if there is
 // none.
 func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec) (*corev1.Pod, error) {
-	pod, err := d.c.podNamed(ctx, d.c.ns.home(spec.Namespace, spec.Name))
+	pod, err := d.c.podNamed(ctx, d.c.ns.Home(spec.Namespace, spec.Name))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -122,7 +120,7 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 	case err != nil:
 		return nil, fail(ctx, what, err)
 	}
-	if err := spec.Recognize(pod.Name, labelsOf(pod)); err != nil {
+	if err := spec.Recognize(pod.Name, manifest.LabelsOf(pod)); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return pod, nil
@@ -132,7 +130,7 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 // pod is ended, so that it will not run later. The Wait that follows continues from the
 // state that Start saw last.
 func (d *Driver) Start(ctx context.Context, id string) error {
-	what := "start pod " + d.c.ns.short(id)
+	what := "start pod " + d.c.ns.Short(id)
 	l, err := d.watch.lookout(id, func() (*corev1.Pod, error) { return d.lift(ctx, what, id) })
 	if err != nil {
 		return err
@@ -143,9 +141,9 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 		if pod.Spec.NodeName != "" || turnedDown(pod) != nil {
 			containers.Placed(ctx)
 		}
-		if exit, over := exitOf(pod); over && exit.Error != "" {
+		if exit, over := manifest.ExitOf(pod); over && exit.Error != "" {
 			return true, startError(what, exit.Error)
-		} else if over || running(pod) {
+		} else if over || manifest.Running(pod) {
 			return true, nil
 		}
 		fault := s.stuck(ctx, pod)
@@ -169,9 +167,9 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 // lift lifts a pod's gate, and returns the pod. One that nothing has changed since this
 // driver made it is not read again.
 func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error) {
-	if made, ok := d.fresh.LoadAndDelete(id); ok && made.(*corev1.Pod).Annotations[faultKey] == "" {
+	if made, ok := d.fresh.LoadAndDelete(id); ok && made.(*corev1.Pod).Annotations[manifest.FaultKey] == "" {
 		pod := made.(*corev1.Pod)
-		lifted, err := d.c.patchPod(ctx, pod, lifting(pod, pod.ResourceVersion))
+		lifted, err := d.c.patchPod(ctx, pod, manifest.UngatePatch(pod, pod.ResourceVersion))
 		if err == nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return lifted, fail(ctx, what, err)
 		}
@@ -181,9 +179,9 @@ func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error)
 		return nil, err
 	}
 	switch {
-	case pod.Annotations[faultKey] != "":
-		return nil, startError(what, pod.Annotations[faultKey])
-	case !gated(pod):
+	case pod.Annotations[manifest.FaultKey] != "":
+		return nil, startError(what, pod.Annotations[manifest.FaultKey])
+	case !manifest.Gated(pod):
 		return pod, nil
 	case pod.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
@@ -191,36 +189,13 @@ func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error)
 	if err := d.claims.rebook(ctx, what, pod); err != nil {
 		return nil, err
 	}
-	pod, err = d.c.patchPod(ctx, pod, lifting(pod, ""))
+	pod, err = d.c.patchPod(ctx, pod, manifest.UngatePatch(pod, ""))
 	return pod, fail(ctx, what, err)
-}
-
-// lifting returns the patch that removes carma's gate from a pod and keeps other gates.
-// It also pins a Job's pod to the node of its GPUs, which is impossible once the gate is
-// gone. If version is not empty, the patch applies to the pod at that version only.
-//
-// The patch also drops the managedFields of carma's own pods. The cluster would otherwise
-// write them at each change and send them to all watchers: half of the pod's size.
-func lifting(pod *corev1.Pod, version string) string {
-	others := slices.DeleteFunc(slices.Clone(pod.Spec.SchedulingGates), func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
-	spec := map[string]any{"schedulingGates": others}
-	metadata := map[string]any{}
-	if node := pod.Annotations[nodeKey]; node != "" {
-		spec["affinity"] = pinned(pod.Spec.Affinity, node)
-	} else {
-		metadata["managedFields"] = []metav1.ManagedFieldsEntry{{}}
-	}
-	if version != "" {
-		metadata["resourceVersion"] = version
-	}
-	change := map[string]any{"spec": spec, "metadata": metadata}
-	patch, _ := json.Marshal(change)
-	return string(patch)
 }
 
 // give ends a pod that cannot start, and writes the reason to it.
 func (d *Driver) give(ctx context.Context, what string, pod *corev1.Pod, fault string) error {
-	if _, err := d.c.patchPod(ctx, pod, mergeAnnotation(faultKey, fault)); err != nil {
+	if _, err := d.c.patchPod(ctx, pod, manifest.AnnotationPatch(manifest.FaultKey, fault)); err != nil {
 		return fail(ctx, what, err)
 	}
 	return d.end(ctx, what, pod, &shortest)

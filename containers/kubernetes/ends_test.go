@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // TestEnds: ends that are not the program's.
@@ -27,7 +28,7 @@ func TestEnds(t *testing.T) {
 			}
 		}
 	}
-	long := metav1.NewTime(time.Now().Add(-2 * lostAfter))
+	long := metav1.NewTime(time.Now().Add(-2 * manifest.LostAfter))
 	for what, tc := range map[string]struct {
 		edit func(*corev1.Pod)
 		want containers.Class

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 	"carma/internal/lazyregexp"
 )
 
@@ -44,12 +45,12 @@ type command struct {
 // Exec runs a command in a pod. Where the container has no shell, the command has no
 // environment and folder of its own, and gets no signals.
 func (ss *sessions) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
-	what := "run a command in pod " + ss.c.ns.short(id)
+	what := "run a command in pod " + ss.c.ns.Short(id)
 	pod, err := ss.c.pod(ctx, what, id)
 	if err != nil {
 		return nil, err
 	}
-	if !running(pod) || ended(pod) {
+	if !manifest.Running(pod) || manifest.Ended(pod) {
 		return nil, fmt.Errorf("%s: %w: it does not run", what, containers.ErrNotFound)
 	}
 	script, err := shellScript(c)
@@ -70,7 +71,7 @@ func (ss *sessions) Exec(ctx context.Context, id string, c containers.Command) (
 		}
 	}
 	if err != nil {
-		if now, gone := ss.c.pod(ctx, what, id); gone != nil || ended(now) {
+		if now, gone := ss.c.pod(ctx, what, id); gone != nil || manifest.Ended(now) {
 			return nil, fmt.Errorf("%s: %w: it has ended", what, containers.ErrNotFound)
 		}
 		return nil, fail(ctx, what, err)
@@ -79,12 +80,12 @@ func (ss *sessions) Exec(ctx context.Context, id string, c containers.Command) (
 }
 
 func (ss *sessions) command(pod *corev1.Pod, args []string, c containers.Command) (*command, error) {
-	options := &corev1.PodExecOptions{Container: containerName, Command: args, Stdin: c.Stdin, Stdout: true, Stderr: !c.TTY, TTY: c.TTY}
-	stream, err := ss.dial(homeOf(pod), "exec", options, c.TTY, c.Stdin, true, c.Size)
+	options := &corev1.PodExecOptions{Container: manifest.ContainerName, Command: args, Stdin: c.Stdin, Stdout: true, Stderr: !c.TTY, TTY: c.TTY}
+	stream, err := ss.dial(manifest.HomeOf(pod), "exec", options, c.TTY, c.Stdin, true, c.Size)
 	if err != nil {
 		return nil, err
 	}
-	s := &command{stream: stream, ss: ss, at: homeOf(pod), closed: make(chan struct{})}
+	s := &command{stream: stream, ss: ss, at: manifest.HomeOf(pod), closed: make(chan struct{})}
 	s.close = sync.OnceFunc(func() {
 		if s.stdin != nil {
 			_ = s.stdin.Close()

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"carma/containers/kubernetes/manifest"
 	"context"
 	"sync"
 	"time"
@@ -104,7 +105,7 @@ func (h *hints) subscribe(pod types.NamespacedName) (w *hint, leave func()) {
 		h.waiting[pod] = map[*hint]bool{}
 	}
 	h.waiting[pod][w] = true
-	for _, namespace := range h.c.ns.scope {
+	for _, namespace := range h.c.ns.Scope() {
 		if h.running[namespace] || h.c.ctx.Err() != nil {
 			continue
 		}
@@ -151,7 +152,7 @@ func (h *hints) idle(namespace string) bool {
 // watch reads one stream to its end. The apiserver ends it after some minutes.
 func (h *hints) watch(ctx context.Context, namespace string) {
 	events, err := h.c.pods(h.c.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(&metav1.ListOptions{
-		Watch: true, LabelSelector: managedBy + "=" + ours,
+		Watch: true, LabelSelector: manifest.ManagedBy + "=" + manifest.Owner,
 	}, parameters).Watch(ctx)
 	if err != nil {
 		return
@@ -173,7 +174,7 @@ func (h *hints) watch(ctx context.Context, namespace string) {
 func (h *hints) wake(pod *corev1.Pod, gone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	waiting := h.waiting[homeOf(pod)]
+	waiting := h.waiting[manifest.HomeOf(pod)]
 	if gone {
 		pod = nil
 	}

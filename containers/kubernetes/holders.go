@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
+	"carma/containers/kubernetes/manifest"
 	"carma/internal/units"
 )
 
@@ -45,7 +45,7 @@ func (v *view) Claims(ctx context.Context) ([]Claim, error) {
 // seenOf returns the cached part of a claim.
 func (v *view) seenOf(c *resourcev1.ResourceClaim) seenClaim {
 	seen := seenClaim{parts: v.partsOf(c)}
-	if v.c.ns.made(c.Namespace, c.Labels) {
+	if v.c.ns.Made(c.Namespace, c.Labels) {
 		seen.granted = grantedOf(c)
 	}
 	return seen
@@ -61,27 +61,17 @@ func (v *view) partsOf(c *resourcev1.ResourceClaim) (out []Claim) {
 			continue // it only looks
 		}
 		out = append(out, Claim{
-			Namespace: c.Namespace, Name: c.Name, Driver: r.Driver, Pool: r.Pool, Device: r.Device, Bytes: consumed(r.ConsumedCapacity),
-			Ours: v.c.ns.made(c.Namespace, c.Labels),
+			Namespace: c.Namespace, Name: c.Name, Driver: r.Driver, Pool: r.Pool, Device: r.Device, Bytes: manifest.Consumed(r.ConsumedCapacity),
+			Ours: v.c.ns.Made(c.Namespace, c.Labels),
 		})
 	}
 	return out
 }
 
-// consumed is the memory that a claim has of a shareable device; negative: the device
-// is not shared.
-func consumed(capacity map[resourcev1.QualifiedName]resource.Quantity) int64 {
-	q, ok := capacity[memoryCapacity]
-	if !ok {
-		return -1
-	}
-	return q.Value()
-}
-
 // holders says, for people, which claims of others are on the GPUs of a pod, or is empty
 // if there are none or they are unknown. If the pod wanted one GPU, the text names it.
 func (v *view) holders(ctx context.Context, pod *corev1.Pod) string {
-	uuids := gpusOf(pod)
+	uuids := manifest.GPUsOf(pod)
 	at, err := v.find(ctx, uuids)
 	if err != nil || len(uuids) == 0 {
 		return ""
@@ -96,7 +86,7 @@ func (v *view) holders(ctx context.Context, pod *corev1.Pod) string {
 	}
 	var who []string
 	for _, c := range all {
-		if !c.Ours && slices.ContainsFunc(at, func(p place) bool { return p.driver == c.Driver && p.pool == c.Pool && p.device == c.Device }) {
+		if !c.Ours && slices.ContainsFunc(at, func(p manifest.Place) bool { return p.Driver == c.Driver && p.Pool == c.Pool && p.Device == c.Device }) {
 			part := "all of it"
 			if c.Bytes >= 0 {
 				part = units.Bytes(c.Bytes).String()
@@ -108,19 +98,4 @@ func (v *view) holders(ctx context.Context, pod *corev1.Pod) string {
 		text += "; claim " + strings.Join(who[:min(len(who), 3)], ", claim ")
 	}
 	return text
-}
-
-// gpusOf are the GPUs that a pod of carma's was made for.
-func gpusOf(pod *corev1.Pod) []string {
-	if uuids := pod.Annotations[told[visible]]; uuids != "" {
-		return strings.Split(uuids, ",")
-	}
-	for _, c := range pod.Spec.Containers {
-		for _, e := range c.Env {
-			if c.Name == containerName && e.Name == visible && e.Value != "void" {
-				return strings.Split(e.Value, ",")
-			}
-		}
-	}
-	return nil
 }

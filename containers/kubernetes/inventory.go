@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"carma/containers/kubernetes/manifest"
 	"cmp"
 	"context"
 	"slices"
@@ -9,9 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 )
-
-// memoryCapacity is the capacity of a device that many claims may share.
-const memoryCapacity = "memory"
 
 // Device is a GPU that a node offers.
 type Device struct {
@@ -83,7 +81,7 @@ func closedFor(n *corev1.Node) string {
 		return "its node " + n.Name + " is cordoned"
 	}
 	i := slices.IndexFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && t.Key != tolerated
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && t.Key != manifest.GPUTaint
 	})
 	if i < 0 {
 		return ""
@@ -105,12 +103,12 @@ func offerOf(s *resourcev1.ResourceSlice) offer {
 		return o
 	}
 	for _, dev := range s.Spec.Devices {
-		uuid := dev.Attributes[UUIDAttribute].StringValue
+		uuid := dev.Attributes[manifest.UUIDAttribute].StringValue
 		class, usable := classOf(o.driver, &dev)
 		if uuid == nil || !usable {
 			continue
 		}
-		memory := dev.Capacity[memoryCapacity].Value
+		memory := dev.Capacity[manifest.Memory].Value
 		g := Device{
 			UUID: *uuid, Driver: o.driver, Class: class, Pool: o.pool, Device: dev.Name, Node: *s.Spec.NodeName,
 			Bytes: memory.Value(), Shared: dev.AllowMultipleAllocations != nil && *dev.AllowMultipleAllocations,

@@ -2,11 +2,9 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // podOf is the pod of a Job's attempt: the one that it has, or one that waits.
@@ -27,11 +26,11 @@ func (j *jobs) podOf(ctx context.Context, what string, spec containers.Spec) (po
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	for i := range list.Items {
-		if p := &list.Items[i]; string(jobUID(p)) != spec.Job.UID {
+		if p := &list.Items[i]; string(manifest.JobUID(p)) != spec.Job.UID {
 			continue
-		} else if spec.Recognize(p.Name, labelsOf(p)) == nil {
+		} else if spec.Recognize(p.Name, manifest.LabelsOf(p)) == nil {
 			return p, true, nil
-		} else if waitsForClaim(p) && pod == nil {
+		} else if manifest.WaitsForClaim(p) && pod == nil {
 			pod = p
 		}
 	}
@@ -50,15 +49,15 @@ func (j *jobs) take(ctx context.Context, what string, spec containers.Spec) (str
 		if err != nil {
 			return "", err
 		}
-		if has && (ended(pod) || !gated(pod)) {
-			return idOf(pod), nil
+		if has && (manifest.Ended(pod) || !manifest.Gated(pod)) {
+			return manifest.IDOf(pod), nil
 		}
 		at, err := j.claims.view.find(ctx, spec.GPUs)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", what, err)
 		}
-		claim := makeClaim(spec, at, pod)
-		claim.Name, claim.Labels = claimOf(pod), j.c.ns.clusterLabels(spec.AllLabels())
+		claim := manifest.NewClaim(spec, at, pod)
+		claim.Name, claim.Labels = manifest.ClaimOf(pod), j.c.ns.ClusterLabels(spec.AllLabels())
 		err = j.claims.book(ctx, what, claim, func(old *resourcev1.ResourceClaim) bool { return spec.Recognize(old.Name, old.Labels) == nil }, func() {})
 		if errors.Is(err, containers.ErrTaken) {
 			return "", &containers.StartFault{Scope: containers.ScopeTask, Code: "claim-taken",
@@ -68,9 +67,9 @@ func (j *jobs) take(ctx context.Context, what string, spec containers.Spec) (str
 			return "", err
 		}
 		if has {
-			return idOf(pod), nil
+			return manifest.IDOf(pod), nil
 		}
-		patch, err := j.taking(spec, pod, at)
+		patch, err := j.c.ns.BindPatch(spec, pod, at)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", what, err)
 		}
@@ -81,55 +80,8 @@ func (j *jobs) take(ctx context.Context, what string, spec containers.Spec) (str
 		if err != nil {
 			return "", fail(ctx, what, err)
 		}
-		return idOf(made), nil
+		return manifest.IDOf(made), nil
 	}
-}
-
-// nodeKey is the annotation of a Job's pod with the node of its GPUs.
-const nodeKey = "carma.dev/node"
-
-// told are the annotations from which the policy makes the pod's variables.
-var told = map[string]string{
-	"CARMA_TASK": "carma.dev/task", "CARMA_ATTEMPT": "carma.dev/attempt", "CARMA_GRANT_BYTES": "carma.dev/grant-bytes", visible: "carma.dev/gpus",
-}
-
-// taking is the change that makes a pod an attempt's.
-func (j *jobs) taking(spec containers.Spec, pod *corev1.Pod, at []place) (string, error) {
-	all, err := json.Marshal(spec.AllLabels())
-	if err != nil {
-		return "", err
-	}
-	notes := map[string]string{labelsKey: string(all), told[visible]: strings.Join(spec.GPUs, ",")}
-	if len(at) > 0 {
-		notes[nodeKey] = at[0].node
-	}
-	for _, kv := range spec.Env {
-		if name, value, _ := strings.Cut(kv, "="); told[name] != "" && name != visible {
-			notes[told[name]] = value
-		}
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": notes,
-		"labels": j.c.ns.clusterLabels(spec.AllLabels()), "finalizers": append(slices.Clone(pod.Finalizers), holder),
-	}})
-	return string(patch), err
-}
-
-// leaving is the change that lets a Job's pod go: it is no attempt's any more. One that
-// has not run may be another's.
-func leaving(pod *corev1.Pod) (string, error) {
-	notes := map[string]any{}
-	if gated(pod) {
-		for _, key := range told {
-			notes[key] = nil
-		}
-		notes[labelsKey], notes[nodeKey] = nil, nil
-	}
-	others := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == holder })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "finalizers": others, "annotations": notes, "labels": map[string]any{managedBy: nil, daemonKey: nil},
-	}})
-	return string(patch), err
 }
 
 // letGo gives the GPUs of a Job's pod back, and leaves the pod to its Job.
@@ -137,7 +89,7 @@ func (j *jobs) letGo(ctx context.Context, what string, pod *corev1.Pod) error {
 	if err := j.claims.unbookOf(ctx, what, pod); err != nil {
 		return err
 	}
-	patch, err := leaving(pod)
+	patch, err := manifest.ReleasePatch(pod)
 	if err != nil {
 		return err
 	}

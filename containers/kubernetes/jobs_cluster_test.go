@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"carma/containers/kubernetes/manifest"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -61,18 +62,18 @@ func (c *cluster) serveJobs(mux *http.ServeMux) {
 
 // job makes a Job as the admission policy leaves it.
 func (c *cluster) job(name, image string, args []string, edit ...func(*batchv1.Job)) *batchv1.Job {
-	claim, grace := jobClaim+name, int64(1)
+	claim, grace := manifest.JobClaim+name, int64(1)
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: types.UID("job-" + name), Labels: map[string]string{jobLabel: "yes"},
-		Annotations: map[string]string{"carma.dev/memory": "20Gi", ownerKey: "ada"},
+		Namespace: namespace, Name: name, UID: types.UID("job-" + name), Labels: map[string]string{manifest.JobLabel: "yes"},
+		Annotations: map[string]string{"carma.dev/memory": "20Gi", manifest.OwnerKey: "ada"},
 	}}
-	j.Spec.Template.Labels = map[string]string{jobLabel: "yes", batchv1.ControllerUidLabel: string(j.UID), managedBy: "Helm"}
+	j.Spec.Template.Labels = map[string]string{manifest.JobLabel: "yes", batchv1.ControllerUidLabel: string(j.UID), manifest.ManagedBy: "Helm"}
 	j.Spec.Template.Spec = corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
-		SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
-		ResourceClaims:  []corev1.PodResourceClaim{{Name: claimName, ResourceClaimName: &claim}},
+		SchedulingGates: []corev1.PodSchedulingGate{{Name: manifest.Gate}},
+		ResourceClaims:  []corev1.PodResourceClaim{{Name: manifest.GPURef, ResourceClaimName: &claim}},
 		Containers: []corev1.Container{
-			{Name: "main", Image: image, Args: args, SecurityContext: &corev1.SecurityContext{}}, {Name: containerName, Image: "sidecar"},
+			{Name: "main", Image: image, Args: args, SecurityContext: &corev1.SecurityContext{}}, {Name: manifest.ContainerName, Image: "sidecar"},
 		},
 	}
 	for _, e := range edit {

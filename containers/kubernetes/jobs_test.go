@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // attemptOf is an attempt of a Job.
@@ -39,7 +40,7 @@ func (c *cluster) theJob(t *testing.T, d *Driver) containers.Job {
 }
 
 func memoryOf(claim *resourcev1.ResourceClaim) int64 {
-	q := claim.Spec.Devices.Requests[0].Exactly.Capacity.Requests[memoryCapacity]
+	q := claim.Spec.Devices.Requests[0].Exactly.Capacity.Requests[manifest.Memory]
 	return q.Value()
 }
 
@@ -74,7 +75,7 @@ func TestJobPods(t *testing.T) {
 		t.Error("a pod that an attempt has waits")
 	}
 	claim := c.claims["carma-job-train"]
-	if claim == nil || memoryOf(claim) != 20<<30 || claim.OwnerReferences[0].UID != pod.UID || !d.c.ns.made(namespace, claim.Labels) {
+	if claim == nil || memoryOf(claim) != 20<<30 || claim.OwnerReferences[0].UID != pod.UID || !d.c.ns.Made(namespace, claim.Labels) {
 		t.Fatalf("claim %+v", claim)
 	}
 	if pod.Annotations["carma.dev/task"] != "1" || pod.Annotations["carma.dev/attempt"] != "1" || pod.Annotations["carma.dev/gpus"] != "GPU-b" {
@@ -113,7 +114,7 @@ func TestJobPods(t *testing.T) {
 	if claim := c.claims["carma-job-train"]; claim == nil || memoryOf(claim) != 40<<30 || claim.OwnerReferences[0].UID != next.UID {
 		t.Errorf("claim of the second attempt: %+v", claim)
 	}
-	if now := c.pods[pod.Name]; now == nil || !slices.Equal(now.Finalizers, []string{batchv1.JobTrackingFinalizer}) || now.DeletionTimestamp != nil || now.Labels[managedBy] != "" {
+	if now := c.pods[pod.Name]; now == nil || !slices.Equal(now.Finalizers, []string{batchv1.JobTrackingFinalizer}) || now.DeletionTimestamp != nil || now.Labels[manifest.ManagedBy] != "" {
 		t.Errorf("the pod is not the Job's again: %+v", now)
 	}
 	if all, err := d.List(t.Context(), map[string]string{"carma.task": "1"}); err != nil || len(all) != 1 || all[0].ID != id2 {
@@ -154,7 +155,7 @@ func TestJobBrokenOff(t *testing.T) {
 	if _, err := d.Create(t.Context(), attemptOf(job, "1", 20<<30, "GPU-a")); !errors.Is(err, containers.ErrUnavailable) {
 		t.Fatalf("create: %v", err)
 	}
-	if claim := c.claims["carma-job-train"]; claim == nil || labelsOf(pod) != nil {
+	if claim := c.claims["carma-job-train"]; claim == nil || manifest.LabelsOf(pod) != nil {
 		t.Fatalf("the pod is the attempt's, and its claim is %+v", claim)
 	}
 	c.mu.Lock()
@@ -173,7 +174,7 @@ func TestJobBrokenOff(t *testing.T) {
 	if err := d.Remove(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if _, claims := c.has(); claims != 0 || !waitsForClaim(pod) || len(pod.Annotations) > 0 || !slices.Equal(pod.Finalizers, []string{batchv1.JobTrackingFinalizer}) || pod.Spec.Affinity != nil {
+	if _, claims := c.has(); claims != 0 || !manifest.WaitsForClaim(pod) || len(pod.Annotations) > 0 || !slices.Equal(pod.Finalizers, []string{batchv1.JobTrackingFinalizer}) || pod.Spec.Affinity != nil {
 		t.Errorf("%d claims, pod %+v", claims, pod)
 	}
 	begin(t, d, attemptOf(job, "3", 30<<30, "GPU-a"))
@@ -193,7 +194,7 @@ func TestJobForeign(t *testing.T) {
 	if fault, ok := errors.AsType[*containers.StartFault](err); !ok || fault.Scope != containers.ScopeTask || !strings.Contains(fault.Remedy, "carma-job-train") {
 		t.Errorf("%v", err)
 	}
-	if labelsOf(pod) != nil || c.claims["carma-job-train"] == nil {
+	if manifest.LabelsOf(pod) != nil || c.claims["carma-job-train"] == nil {
 		t.Error("the pod was taken, or the claim is gone")
 	}
 }

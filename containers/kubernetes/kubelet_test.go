@@ -15,6 +15,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/containers/kubernetes/manifest"
 	"carma/containers/option"
 )
 
@@ -25,7 +26,7 @@ const graceUnit = 100 * time.Millisecond
 // caller holds c.mu.
 func (c *cluster) sync(pod *corev1.Pod) {
 	switch {
-	case gated(pod):
+	case manifest.Gated(pod):
 	case pod.DeletionTimestamp != nil:
 		if id := c.ran[pod.UID]; id != "" {
 			grace := time.Duration(*pod.DeletionGracePeriodSeconds) * graceUnit
@@ -34,7 +35,7 @@ func (c *cluster) sync(pod *corev1.Pod) {
 				time.Sleep(grace)
 				_ = c.engine.Kill(context.Background(), id)
 			}()
-		} else if s := status(pod); s != nil && s.State.Terminated == nil {
+		} else if s := manifest.Status(pod); s != nil && s.State.Terminated == nil {
 			c.over(pod, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown"})
 		} else if s == nil && pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending {
 			pod.Status.Phase = corev1.PodFailed // it ends without having run
@@ -87,7 +88,7 @@ func (c *cluster) allocate(pod *corev1.Pod) string {
 		found := false
 		for _, s := range c.slices {
 			for _, dev := range s.Spec.Devices {
-				uuid := *dev.Attributes[UUIDAttribute].StringValue
+				uuid := *dev.Attributes[manifest.UUIDAttribute].StringValue
 				if !strings.HasSuffix(r.Exactly.Selectors[0].CEL.Expression, fmt.Sprintf("== %q", uuid)) || !inClass(r.Exactly.DeviceClassName, s.Spec.Driver, &dev) {
 					continue
 				}
@@ -158,7 +159,7 @@ func (c *cluster) launch(pod *corev1.Pod) {
 	}
 	for _, e := range k.Env {
 		spec.Env = append(spec.Env, e.Name+"="+unescaped([]string{e.Value})[0])
-		if e.Name == visible && e.Value != "void" {
+		if e.Name == manifest.VisibleGPUs && e.Value != "void" {
 			spec.GPUs = strings.Split(e.Value, ",")
 		}
 	}
@@ -237,7 +238,7 @@ func (c *cluster) over(pod *corev1.Pod, how *corev1.ContainerStateTerminated) {
 }
 
 func (c *cluster) set(pod *corev1.Pod, state corev1.ContainerState) {
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: programIn(pod), State: state}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ProgramIn(pod), State: state}}
 	c.tell("MODIFIED", pod)
 }
 

@@ -48,6 +48,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // Options configure a [Driver].
@@ -60,7 +61,7 @@ type Options struct {
 	// other namespace. The default is the kubeconfig's namespace, or default.
 	Namespace string
 	// Namespaces are the others in which pods may be made; see [Driver.Serves].
-	// [AllNamespaces] is every one.
+	// [manifest.AllNamespaces] is every one.
 	Namespaces []string
 	// Audience is the required audience of users' tokens, the apiserver if empty.
 	Audience string
@@ -107,7 +108,7 @@ type Driver struct {
 	c         *client
 	watch     *podWatch
 	claims    *claims
-	manifests manifests
+	manifests *manifest.Builder
 	making    chan struct{} // a place for each pod that is being made
 	fresh     sync.Map      // pods that Create made and nobody has started yet, by id
 }
@@ -142,7 +143,7 @@ func New(opts Options) (*Driver, error) {
 }
 
 func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, error) {
-	c, err := newClient(config, namespaces{own: namespace, scope: scopeOf(namespace, opts.Namespaces)})
+	c, err := newClient(config, manifest.NewNamespaces(namespace, opts.Namespaces))
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w", err)
 	}
@@ -156,7 +157,7 @@ func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, er
 		opts.StopGrace = stopGrace
 	}
 	d := &Driver{opts: opts, c: c, watch: newPodWatch(c), view: &view{c: c}, making: make(chan struct{}, 16)}
-	d.manifests = manifests{ns: c.ns, stopGrace: opts.StopGrace, hostPaths: opts.HostPaths}
+	d.manifests = manifest.NewBuilder(c.ns, opts.StopGrace, opts.HostPaths)
 	d.claims = &claims{c: c, view: d.view}
 	d.jobs = &jobs{c: c, claims: d.claims}
 	d.logs = &logs{c: c, watch: d.watch, nodePatience: opts.NodePatience}
@@ -178,6 +179,16 @@ func (d *Driver) Advice() containers.Advice {
 		Images: "a registry that the nodes reach",
 	}
 }
+
+// Namespace is the daemon's own.
+func (d *Driver) Namespace() string { return d.c.ns.Own() }
+
+// Serves reports whether pods may be made in a namespace.
+func (d *Driver) Serves(namespace string) bool { return d.c.ns.Serves(namespace) }
+
+// Served lists the namespaces in which pods may be made, the daemon's first, or is nil if
+// pods may be made in all.
+func (d *Driver) Served() []string { return d.c.ns.Served() }
 
 // Close ends the driver's connections. Pods keep running.
 func (d *Driver) Close() error {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // requests records the requests to a cluster from now on, without streams. The returned
@@ -198,7 +199,7 @@ func TestTurn(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	c.mu.Lock()
 	c.claims["old"] = &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Name: "old", Namespace: namespace, Labels: map[string]string{managedBy: ours}, OwnerReferences: []metav1.OwnerReference{{UID: "another"}},
+		Name: "old", Namespace: namespace, Labels: map[string]string{manifest.ManagedBy: manifest.Owner}, OwnerReferences: []metav1.OwnerReference{{UID: "another"}},
 	}}
 	c.fault = func(r *http.Request) int {
 		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/resourceclaims/old") {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // One daemon works in a namespace: the one that has the Lease.
@@ -32,7 +33,7 @@ func (c *client) lease(ctx context.Context, what, name string, change func(*coor
 func (c *client) writeLease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) (*coordinationv1.Lease, error) {
 	for {
 		l := &coordinationv1.Lease{}
-		err := c.coordination.Get().Namespace(c.ns.own).Resource("leases").Name(name).Do(ctx).Into(l)
+		err := c.coordination.Get().Namespace(c.ns.Own()).Resource("leases").Name(name).Do(ctx).Into(l)
 		missing := apierrors.IsNotFound(err)
 		if err != nil && !missing {
 			return nil, fail(ctx, what, err)
@@ -64,7 +65,7 @@ func (c *client) sendLease(ctx context.Context, l *coordinationv1.Lease) (*coord
 		send = c.coordination.Post()
 	}
 	written := &coordinationv1.Lease{}
-	err := send.Namespace(c.ns.own).Resource("leases").Body(l).Do(ctx).Into(written)
+	err := send.Namespace(c.ns.Own()).Resource("leases").Body(l).Do(ctx).Into(written)
 	return written, err
 }
 
@@ -148,7 +149,7 @@ func (e *election) renew(ctx context.Context, who string, may func(*coordination
 			return false
 		}
 		now, seconds := metav1.NewMicroTime(time.Now()), int32(leaseFor.Seconds())
-		l.Labels = map[string]string{managedBy: ours}
+		l.Labels = map[string]string{manifest.ManagedBy: manifest.Owner}
 		l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = &who, &now, &seconds
 		return true
 	})
@@ -188,9 +189,9 @@ func (e *election) Check(context.Context) *containers.StartFault {
 	if !e.wants || time.Now().Before(e.until) {
 		return nil
 	}
-	cause := "the Lease " + leaseName + " in namespace " + e.c.ns.own + " could not be renewed in time"
+	cause := "the Lease " + leaseName + " in namespace " + e.c.ns.Own() + " could not be renewed in time"
 	if e.other != "" {
-		cause = fmt.Sprintf("another daemon, %s, has the Lease %s in namespace %s", e.other, leaseName, e.c.ns.own)
+		cause = fmt.Sprintf("another daemon, %s, has the Lease %s in namespace %s", e.other, leaseName, e.c.ns.Own())
 	}
 	return &containers.StartFault{Scope: containers.ScopeEngine, Code: "lease", Cause: cause, Remedy: "one daemon works in a namespace; stop one of them, or use another --kubernetes-namespace", Text: cause}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // maxPiece is the longest piece of a line that a sink gets, in bytes.
@@ -35,9 +36,9 @@ type logs struct {
 // Logs reads the log through the apiserver, which asks the node's kubelet. The cluster
 // does not separate the two streams: all is standard output.
 func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
-	what := "read logs of pod " + l.c.ns.short(id)
+	what := "read logs of pod " + l.c.ns.Short(id)
 	cur := &cursor{sink: sink, sent: since}
-	_, at := l.c.ns.split(id)
+	_, at := l.c.ns.Split(id)
 	told, leave := l.watch.hints.subscribe(at)
 	defer leave()
 	whole, quiet := false, 100*time.Millisecond
@@ -50,11 +51,11 @@ func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool
 				return err
 			}
 		}
-		s := status(pod)
-		if gated(pod) || stateOf(pod) == containers.StateCreated && pod.Annotations[faultKey] != "" {
+		s := manifest.Status(pod)
+		if manifest.Gated(pod) || manifest.StateOf(pod) == containers.StateCreated && pod.Annotations[manifest.FaultKey] != "" {
 			return nil
 		}
-		over := ended(pod) // asked before reading: if it has ended, this reading is complete
+		over := manifest.Ended(pod) // asked before reading: if it has ended, this reading is complete
 		if s != nil && (s.State.Running != nil || s.State.Terminated != nil) {
 			err = l.read(ctx, pod, cur, follow && !over, whole)
 		}
@@ -104,7 +105,7 @@ func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool
 // if the pod is gone, so is its log. A log that is not followed is read once, and its
 // content depends on whether the pod has ended. So the pod is read for it.
 func (l *logs) runs(id string, follow bool) *corev1.Pod {
-	if pod := l.watch.handover.latest(id); follow && pod != nil && running(pod) {
+	if pod := l.watch.handover.latest(id); follow && pod != nil && manifest.Running(pod) {
 		return pod
 	}
 	return nil
@@ -124,12 +125,12 @@ func unreached(err error) bool {
 // read streams the log once through cur, from a little before its place; whole:
 // from the beginning.
 func (l *logs) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, whole bool) error {
-	options := &corev1.PodLogOptions{Container: programIn(pod), Timestamps: true, Follow: follow}
+	options := &corev1.PodLogOptions{Container: manifest.ProgramIn(pod), Timestamps: true, Follow: follow}
 	if !cur.sent.IsZero() && !whole {
 		from := metav1.NewTime(cur.sent.Add(-overlap))
 		options.SinceTime = &from
 	}
-	body, err := l.c.pods(l.c.core.Get(), homeOf(pod)).SubResource("log").VersionedParams(options, parameters).Stream(ctx)
+	body, err := l.c.pods(l.c.core.Get(), manifest.HomeOf(pod)).SubResource("log").VersionedParams(options, parameters).Stream(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"carma/containers/kubernetes/manifest"
 	"context"
 	"slices"
 	"time"
@@ -37,7 +38,7 @@ type lookout struct {
 // lookout begins to observe a pod. The first state comes from first, which is called
 // after the subscription to changes.
 func (w *podWatch) lookout(id string, first func() (*corev1.Pod, error)) (*lookout, error) {
-	_, at := w.c.ns.split(id)
+	_, at := w.c.ns.Split(id)
 	l := &lookout{}
 	l.told, l.leave = w.hints.subscribe(at)
 	pod, err := first()
@@ -94,7 +95,7 @@ func (w *podWatch) lookOn(ctx context.Context, what, id string, l *lookout, ever
 // next waits until there is something new of a pod, or until it is time to read it: at once
 // where a time is over that counts for it, else in its turn.
 func (w *podWatch) next(ctx context.Context, what, id string, l *lookout, every time.Duration) (*corev1.Pod, error) {
-	over := ended(l.pod)
+	over := manifest.Ended(l.pod)
 	for {
 		select {
 		case <-l.told.changed:
@@ -105,7 +106,7 @@ func (w *podWatch) next(ctx context.Context, what, id string, l *lookout, every 
 				continue
 			}
 		case <-time.After(every):
-			if late := !over && ended(l.pod) || l.due != nil && l.due(l.pod); !late {
+			if late := !over && manifest.Ended(l.pod) || l.due != nil && l.due(l.pod); !late {
 				if l.turn == nil {
 					l.turn, l.unask = w.hints.turns.ask()
 				}
@@ -135,7 +136,7 @@ func small(pod *corev1.Pod) *corev1.Pod {
 	pod.ManagedFields = nil
 	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates, ResourceClaims: pod.Spec.ResourceClaims}
 	for _, c := range pod.Spec.Containers {
-		env := slices.Clip(slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name != visible }))
+		env := slices.Clip(slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name != manifest.VisibleGPUs }))
 		spec.Containers = append(spec.Containers, corev1.Container{Name: c.Name, TTY: c.TTY, Env: env})
 	}
 	pod.Spec = spec

@@ -13,6 +13,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/containers/kubernetes/manifest"
 )
 
 // elsewhere makes all its pods in a namespace that is not the daemon's.
@@ -30,7 +31,7 @@ func TestSuiteElsewhere(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1", "GPU-2")
 	containerstest.Suite(t, func(t *testing.T) containers.Driver {
-		return elsewhere{c.driver(t, Options{Namespaces: []string{AllNamespaces}, HostPaths: []string{os.TempDir()}, StopGrace: 3 * time.Second})}
+		return elsewhere{c.driver(t, Options{Namespaces: []string{manifest.AllNamespaces}, HostPaths: []string{os.TempDir()}, StopGrace: 3 * time.Second})}
 	}, containerstest.Images{Tool: toolImage, Missing: "carma/no-such-image:1", Lacks: Lacks})
 	if pods, claims := c.has(); pods != 0 || claims != 0 {
 		t.Errorf("%d pods and %d claims are left", pods, claims)
@@ -40,7 +41,7 @@ func TestSuiteElsewhere(t *testing.T) {
 // TestNamespaces: tasks of one name run in several namespaces, each with its claim
 // there, and a second daemon's driver finds them all by label.
 func TestNamespaces(t *testing.T) {
-	for _, served := range [][]string{{"ann", "bob"}, {AllNamespaces}} {
+	for _, served := range [][]string{{"ann", "bob"}, {manifest.AllNamespaces}} {
 		c := newCluster(t, toolImage)
 		c.offer("node-1", "GPU-1")
 		first := c.driver(t, Options{Namespaces: served})
@@ -126,10 +127,10 @@ func TestServed(t *testing.T) {
 // TestOldID: a journal of a program that knew one namespace has ids without it.
 func TestOldID(t *testing.T) {
 	c := newCluster(t, toolImage)
-	d := c.driver(t, Options{Namespaces: []string{AllNamespaces}})
+	d := c.driver(t, Options{Namespaces: []string{manifest.AllNamespaces}})
 	defer d.Close()
 	id := begin(t, d, task("x", "exit:3"))
-	uid, at := d.c.ns.split(id)
+	uid, at := d.c.ns.Split(id)
 	if at.Namespace != namespace || at.Name != "x" {
 		t.Fatalf("%s is %s", id, at)
 	}

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"carma/containers/kubernetes/manifest"
 	"encoding/json"
 	"os"
 	"reflect"
@@ -57,13 +58,13 @@ func TestNVIDIA(t *testing.T) {
 		if r.Capacity == nil {
 			t.Fatalf("%s: the claim asks for no memory: %+v", uuid, r)
 		}
-		if memory := r.Capacity.Requests[memoryCapacity]; r.DeviceClassName != class || memory.Value() != 4<<30 || r.Selectors[0].CEL.Expression != `device.attributes["gpu.nvidia.com"].uuid == "`+uuid+`"` {
+		if memory := r.Capacity.Requests[manifest.Memory]; r.DeviceClassName != class || memory.Value() != 4<<30 || r.Selectors[0].CEL.Expression != `device.attributes["gpu.nvidia.com"].uuid == "`+uuid+`"` {
 			t.Errorf("%s: %+v", uuid, r)
 		}
 		if a, err := d.Attached(t.Context(), id); err != nil || a.Visible != uuid {
 			t.Errorf("%s: attached %+v, %v", uuid, a, err)
 		}
-		if got := pinnedTo(&claim.Spec.Devices.Requests[0]); got != uuid {
+		if got := manifest.PinnedTo(&claim.Spec.Devices.Requests[0]); got != uuid {
 			t.Errorf("%s: pinned to %q", uuid, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // TestPlaced: a start signals that others may follow once the scheduler has bound the
@@ -39,7 +40,7 @@ func TestPlaced(t *testing.T) {
 			go func() { over <- d.Start(containers.WithPlaced(ctx, func() { close(placed) }), id) }()
 			lifted := func() bool {
 				pod, err := d.c.pod(t.Context(), "look", id)
-				return err == nil && !gated(pod)
+				return err == nil && !manifest.Gated(pod)
 			}
 			for !lifted() {
 				time.Sleep(time.Millisecond)

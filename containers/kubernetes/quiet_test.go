@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // quiet is a cluster whose pods run without any event.
@@ -46,8 +47,8 @@ func (q *quiet) RoundTrip(r *http.Request) (*http.Response, error) {
 	q.mu.Unlock()
 	pod := corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}}
 	pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion, pod.DeletionTimestamp = namespace, name, types.UID("uid-"+name), "1", q.deleted
-	pod.Spec.NodeName, pod.Annotations = "node-1", map[string]string{stopKey: stopped}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	pod.Spec.NodeName, pod.Annotations = "node-1", map[string]string{manifest.StopKey: manifest.Stopped}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	b, err := json.Marshal(pod)
 	answer.Body = io.NopCloser(strings.NewReader(string(b)))
 	return answer, err
@@ -130,11 +131,11 @@ func TestLostAmongMany(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if took := time.Since(due.Time); took > lostAfter+maxQuiet {
+			if took := time.Since(due.Time); took > manifest.LostAfter+maxQuiet {
 				t.Errorf("due after %s, the last is lost after %s", in, took)
 			}
 			for name, at := range q.read {
-				if last := q.began.Add(at[len(at)-1]); last.Before(due.Add(lostAfter)) {
+				if last := q.began.Add(at[len(at)-1]); last.Before(due.Add(manifest.LostAfter)) {
 					t.Errorf("%s was read last at %s", name, at[len(at)-1])
 				}
 			}

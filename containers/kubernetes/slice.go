@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"carma/containers/kubernetes/manifest"
 	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -17,7 +18,7 @@ const SimulatedDriver = "gpu.carma.dev"
 func Slice(node, model string, uuids []string, bytes int64) resourcev1.ResourceSlice {
 	yes := true
 	s := resourcev1.ResourceSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: node + "-" + SimulatedDriver, Labels: map[string]string{managedBy: ours}},
+		ObjectMeta: metav1.ObjectMeta{Name: node + "-" + SimulatedDriver, Labels: map[string]string{manifest.ManagedBy: manifest.Owner}},
 		Spec: resourcev1.ResourceSliceSpec{
 			Driver: SimulatedDriver, NodeName: &node,
 			Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
@@ -26,9 +27,9 @@ func Slice(node, model string, uuids []string, bytes int64) resourcev1.ResourceS
 	for i, uuid := range uuids {
 		s.Spec.Devices = append(s.Spec.Devices, resourcev1.Device{
 			Name: fmt.Sprintf("gpu-%d", i), AllowMultipleAllocations: &yes,
-			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{UUIDAttribute: {StringValue: &uuid}, modelAttribute: {StringValue: &model}},
+			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{manifest.UUIDAttribute: {StringValue: &uuid}, modelAttribute: {StringValue: &model}},
 			Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
-				memoryCapacity: {Value: *resource.NewQuantity(bytes, resource.BinarySI)},
+				manifest.Memory: {Value: *resource.NewQuantity(bytes, resource.BinarySI)},
 			},
 		})
 	}

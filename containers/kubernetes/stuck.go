@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 	"carma/internal/lazyregexp"
 )
 
@@ -32,7 +33,6 @@ const (
 const (
 	unschedulable = "no node takes the pod: "
 	pullFailed    = "the node cannot pull the image: "
-	nodeRefused   = "the node refused the pod: "
 	nodeStuck     = "the node does not start the pod: "
 )
 
@@ -84,7 +84,7 @@ func (s *start) stuck(ctx context.Context, pod *corev1.Pod) string {
 		}
 		return text
 	}
-	state := waiting(pod)
+	state := manifest.Waiting(pod)
 	if pod.Spec.NodeName == "" && state == nil {
 		if lasts(&s.claim, max(s.claimPatience, s.nodePatience)) {
 			return unschedulable + "the cluster's scheduler does not look at it"

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 const uuidA = "GPU-11111111-2222-3333-4444-555555555555"
@@ -137,7 +138,7 @@ func TestAbort(t *testing.T) {
 	go func() { done <- d.Start(t.Context(), id) }()
 	for gone := false; !gone; time.Sleep(5 * time.Millisecond) {
 		c.mu.Lock()
-		gone = !gated(c.pods["x"])
+		gone = !manifest.Gated(c.pods["x"])
 		c.mu.Unlock()
 	}
 	for range 2 {

@@ -1,13 +1,19 @@
 package kubernetes
 
 import (
+	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -49,7 +55,7 @@ func (a *agents) Tell(ctx context.Context, node, text string, done []string) (as
 	now, seconds, name := metav1.NewMicroTime(time.Now()), int32(30), agentPrefix+node
 	change := func(l *coordinationv1.Lease) bool {
 		asked = slices.DeleteFunc(forgiven(l), func(uuid string) bool { return slices.Contains(done, uuid) })
-		l.Labels = map[string]string{managedBy: ours, agentLabel: "yes"}
+		l.Labels = map[string]string{manifest.ManagedBy: manifest.Owner, agentLabel: "yes"}
 		l.Annotations = map[string]string{agentLabel: node, reportKey: text}
 		if len(asked) > 0 {
 			l.Annotations[forgiveKey] = strings.Join(asked, ",")
@@ -100,4 +106,102 @@ func forgiven(l *coordinationv1.Lease) []string {
 		return strings.Split(text, ",")
 	}
 	return nil
+}
+
+// Labels of a container that is a task's, as package runner writes them.
+const (
+	taskLabel    = "carma.task"
+	attemptLabel = "carma.attempt"
+)
+
+// NodePod is a pod on a node, and the task's attempt that it is.
+type NodePod struct {
+	UID           string
+	Task, Attempt int64
+}
+
+// PodsOn are the pods on a node that are tasks of this namespace's daemon, in any
+// namespace. The apiserver answers from its memory.
+func (a *agents) PodsOn(ctx context.Context, node string) ([]NodePod, error) {
+	var list corev1.PodList
+	options := &metav1.ListOptions{ResourceVersion: "0", LabelSelector: manifest.ManagedBy + "=" + manifest.Owner, FieldSelector: "spec.nodeName=" + node}
+	if err := a.c.core.Get().Resource("pods").VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
+		return nil, fail(ctx, "read which pods are on node "+node, err)
+	}
+	var out []NodePod
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !a.c.ns.Made(pod.Namespace, pod.Labels) {
+			continue
+		}
+		labels := manifest.LabelsOf(pod)
+		if labels == nil {
+			labels = pod.Labels
+		}
+		task, wrong := strconv.ParseInt(labels[taskLabel], 10, 64)
+		if wrong != nil || task <= 0 {
+			continue // a helper of carma's: it is no task
+		}
+		attempt, _ := strconv.ParseInt(labels[attemptLabel], 10, 64)
+		out = append(out, NodePod{UID: string(pod.UID), Task: task, Attempt: attempt})
+	}
+	return out, nil
+}
+
+// Offer publishes the GPUs of a node. They replace the GPUs that were published under the
+// slice's name before.
+func (a *agents) Offer(ctx context.Context, slice resourcev1.ResourceSlice) error {
+	what := "publish the GPUs of node " + slice.Name
+	err := a.c.resource.Post().Resource("resourceslices").Body(&slice).Do(ctx).Error()
+	if !apierrors.IsAlreadyExists(err) {
+		return fail(ctx, what, err)
+	}
+	var old resourcev1.ResourceSlice
+	if err := a.c.resource.Get().Resource("resourceslices").Name(slice.Name).Do(ctx).Into(&old); err != nil {
+		return fail(ctx, what, err)
+	}
+	old.Spec.Devices = slice.Spec.Devices
+	old.Spec.Pool.Generation++
+	return fail(ctx, what, a.c.resource.Put().Resource("resourceslices").Name(slice.Name).Body(&old).Do(ctx).Error())
+}
+
+// Withdraw takes a slice back.
+func (a *agents) Withdraw(ctx context.Context, name string) error {
+	err := a.c.resource.Delete().Resource("resourceslices").Name(name).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fail(ctx, "take back the GPUs "+name, err)
+}
+
+// Given is a device of one driver that a claim got.
+type Given struct {
+	Request, Pool, Device string
+	// Share identifies a claim among the claims that share the device, or is empty if the
+	// device is not shared.
+	Share string
+}
+
+// Given returns the devices of a driver that a claim got.
+func (a *agents) Given(ctx context.Context, driver, namespace, name, uid string) ([]Given, error) {
+	what := fmt.Sprintf("read claim %s/%s", namespace, name)
+	var claim resourcev1.ResourceClaim
+	if err := a.c.resource.Get().Namespace(namespace).Resource("resourceclaims").Name(name).Do(ctx).Into(&claim); err != nil {
+		return nil, fail(ctx, what, err)
+	}
+	if string(claim.UID) != uid || claim.Status.Allocation == nil {
+		return nil, fmt.Errorf("%s: %w: it is another one, or not allocated", what, containers.ErrNotFound)
+	}
+	var out []Given
+	for _, r := range claim.Status.Allocation.Devices.Results {
+		if r.Driver != driver {
+			continue
+		}
+		g := Given{Request: r.Request, Pool: r.Pool, Device: r.Device}
+		if r.ShareID != nil {
+			g.Share = string(*r.ShareID)
+		}
+		out = append(out, g)
+	}
+	return out, nil
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"carma/containers/kubernetes/manifest"
 	"net/http"
 	"reflect"
 	"slices"
@@ -139,14 +140,14 @@ func TestPodsOn(t *testing.T) {
 	c.mu.Lock()
 	uid := string(c.pods["a"].UID)
 	c.pods["b"].Spec.NodeName = "node-2"
-	c.pods["c"].Labels[daemonKey] = "another"
+	c.pods["c"].Labels[manifest.DaemonKey] = "another"
 	c.mu.Unlock()
 	got, err := d.PodsOn(t.Context(), "node-1")
 	if want := []NodePod{{UID: uid, Task: 17, Attempt: 2}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 	c.mu.Lock()
-	delete(c.pods["a"].Annotations, labelsKey) // of a pod that another tool labels
+	delete(c.pods["a"].Annotations, manifest.LabelsKey) // of a pod that another tool labels
 	c.mu.Unlock()
 	if got, err = d.PodsOn(t.Context(), "node-1"); err != nil || len(got) != 1 || got[0].Task != 17 {
 		t.Errorf("by the cluster's labels: %+v, %v", got, err)

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"carma/containers/kubernetes/manifest"
 	"context"
 	"sync"
 
@@ -23,7 +24,7 @@ type view struct {
 
 	mu      sync.Mutex
 	devices []Device // of the offers of the version made
-	byUUID  map[string]place
+	byUUID  map[string]manifest.Place
 	made    uint64
 }
 
@@ -53,7 +54,7 @@ func (v *view) open() {
 		follow(v.c, &v.nodes, func() *rest.Request { return v.c.core.Get().Resource("nodes") }, "", &corev1.Node{}, func() runtime.Object { return &corev1.NodeList{} })
 		follow(v.c, &v.offers, func() *rest.Request { return v.c.resource.Get().Resource("resourceslices") }, "", &resourcev1.ResourceSlice{}, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
 		follow(v.c, &v.claims, func() *rest.Request { return v.c.resource.Get().Resource("resourceclaims") }, "", &resourcev1.ResourceClaim{}, func() runtime.Object { return &resourcev1.ResourceClaimList{} })
-		follow(v.c, &v.reports, func() *rest.Request { return v.c.coordination.Get().Namespace(v.c.ns.own).Resource("leases") }, agentLabel, &coordinationv1.Lease{}, func() runtime.Object { return &coordinationv1.LeaseList{} })
+		follow(v.c, &v.reports, func() *rest.Request { return v.c.coordination.Get().Namespace(v.c.ns.Own()).Resource("leases") }, agentLabel, &coordinationv1.Lease{}, func() runtime.Object { return &coordinationv1.LeaseList{} })
 	})
 }
 
@@ -74,7 +75,7 @@ func (v *view) seen(ctx context.Context) error {
 }
 
 // gpus are the devices that are offered, and their places.
-func (v *view) gpus() ([]Device, map[string]place) {
+func (v *view) gpus() ([]Device, map[string]manifest.Place) {
 	all, version := v.offers.all()
 	v.mu.Lock()
 	defer v.mu.Unlock()

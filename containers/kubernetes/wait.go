@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // Wait blocks until the pod's program has ended. It continues from the state that Start,
 // or a Wait that timed out, saw last.
 func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
-	what := "wait for pod " + d.c.ns.short(id)
+	what := "wait for pod " + d.c.ns.Short(id)
 	l := d.watch.handover.take(id)
 	if l != nil && l.pod.DeletionTimestamp != nil { // a time may be over since
 		l.end()
@@ -29,11 +30,11 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 		}
 	}
 	err = d.watch.lookOn(ctx, what, id, l, maxQuiet, func(pod *corev1.Pod) (over bool, err error) {
-		exit, over = exitOf(pod)
+		exit, over = manifest.ExitOf(pod)
 		switch {
-		case over && pod.Annotations[stopKey] == removed:
+		case over && pod.Annotations[manifest.StopKey] == manifest.Removed:
 			return true, fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
-		case over && removedOutside(pod):
+		case over && manifest.DeletedByOthers(pod):
 			return true, fmt.Errorf("%s: %w: somebody deleted it", what, containers.ErrNotFound)
 		}
 		return over, nil
@@ -51,50 +52,44 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 // pod stays until it is removed. The kubelet kills the program when the pod's grace is
 // over.
 func (d *Driver) Signal(ctx context.Context, id string) error {
-	return d.stop(ctx, "stop pod "+d.c.ns.short(id), id, nil, stopped)
+	return d.stop(ctx, "stop pod "+d.c.ns.Short(id), id, nil, manifest.Stopped)
 }
 
 // Kill deletes the pod with the shortest grace. The kubelet makes two seconds of
 // it. After [Driver.Signal] it does nothing: a kubelet that waits for the end of a
 // grace looks at no shorter one.
 func (d *Driver) Kill(ctx context.Context, id string) error {
-	return d.stop(ctx, "kill pod "+d.c.ns.short(id), id, &shortest, stopped)
+	return d.stop(ctx, "kill pod "+d.c.ns.Short(id), id, &shortest, manifest.Stopped)
 }
 
 // Abort ends a pod that has not come to run. It implements [containers.Aborter].
 func (d *Driver) Abort(ctx context.Context, id string) error {
-	what := "end the start of pod " + d.c.ns.short(id)
+	what := "end the start of pod " + d.c.ns.Short(id)
 	pod, err := d.c.pod(ctx, what, id)
-	if isGone(err) || err == nil && running(pod) {
+	if isGone(err) || err == nil && manifest.Running(pod) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return d.stop(ctx, what, id, &shortest, stopped)
+	return d.stop(ctx, what, id, &shortest, manifest.Stopped)
 }
 
 // shortest is the shortest grace in seconds with which a pod's end is reported.
 var shortest = int64(1)
 
-// Values of stopKey: carma stopped the pod, or removed it while it ran.
-const (
-	stopped = "stopped"
-	removed = "removed"
-)
-
 func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how string) error {
 	d.fresh.Delete(id)
 	d.watch.handover.drop(id)
 	pod, err := d.c.pod(ctx, what, id)
-	if isGone(err) || err == nil && (ended(pod) || gated(pod)) {
+	if isGone(err) || err == nil && (manifest.Ended(pod) || manifest.Gated(pod)) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if was := pod.Annotations[stopKey]; was == "" || how == removed && was != removed {
-		if _, err := d.c.patchPod(ctx, pod, mergeAnnotation(stopKey, how)); err != nil && !apierrors.IsNotFound(err) {
+	if was := pod.Annotations[manifest.StopKey]; was == "" || how == manifest.Removed && was != manifest.Removed {
+		if _, err := d.c.patchPod(ctx, pod, manifest.AnnotationPatch(manifest.StopKey, how)); err != nil && !apierrors.IsNotFound(err) {
 			return fail(ctx, what, err)
 		}
 	}
@@ -107,7 +102,7 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	err := d.c.pods(d.c.core.Delete(), homeOf(pod)).Body(&metav1.DeleteOptions{
+	err := d.c.pods(d.c.core.Delete(), manifest.HomeOf(pod)).Body(&metav1.DeleteOptions{
 		GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -125,20 +120,20 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 // not change: the claim would keep its memory without end. If the daemon dies between the
 // two, the garbage collector deletes the claim, which the pod owns.
 func (d *Driver) Remove(ctx context.Context, id string) error {
-	what := "remove pod " + d.c.ns.short(id)
-	if err := d.stop(ctx, what, id, &shortest, removed); err != nil {
+	what := "remove pod " + d.c.ns.Short(id)
+	if err := d.stop(ctx, what, id, &shortest, manifest.Removed); err != nil {
 		return err
 	}
 	var claim *types.NamespacedName
 	err := d.watch.follow(ctx, what, id, func(pod *corev1.Pod) (bool, error) {
-		if !ended(pod) && !gated(pod) {
+		if !manifest.Ended(pod) && !manifest.Gated(pod) {
 			return false, nil
 		}
-		if isJobs(pod) {
+		if manifest.MadeByJob(pod) {
 			return true, d.jobs.letGo(ctx, what, pod)
 		}
 		if len(pod.Spec.ResourceClaims) > 0 {
-			claim = new(homeOf(pod))
+			claim = new(manifest.HomeOf(pod))
 		}
 		return false, d.release(ctx, what, pod)
 	})
@@ -158,8 +153,8 @@ func (d *Driver) release(ctx context.Context, what string, pod *corev1.Pod) erro
 			return err
 		}
 	}
-	if slices.Contains(pod.Finalizers, holder) {
-		others := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == holder })
+	if slices.Contains(pod.Finalizers, manifest.Finalizer) {
+		others := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == manifest.Finalizer })
 		patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": others, "uid": pod.UID}})
 		if _, err := d.c.patchPod(ctx, pod, string(patch)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fail(ctx, what, err)
@@ -168,22 +163,17 @@ func (d *Driver) release(ctx context.Context, what string, pod *corev1.Pod) erro
 	return nil
 }
 
-func mergeAnnotation(key, value string) string {
-	b, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
-	return string(b)
-}
-
 // List returns the pods that carry all the labels, newest first.
 func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containers.Container, error) {
-	selector := metav1.LabelSelector{MatchLabels: map[string]string{managedBy: ours}}
+	selector := metav1.LabelSelector{MatchLabels: map[string]string{manifest.ManagedBy: manifest.Owner}}
 	for k, v := range labels {
-		if selectable(k, v) {
+		if manifest.Selectable(k, v) {
 			selector.MatchLabels[k] = v
 		}
 	}
 	options := &metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)}
 	var all []corev1.Pod
-	for _, namespace := range d.c.ns.scope {
+	for _, namespace := range d.c.ns.Scope() {
 		var list corev1.PodList
 		if err := d.c.pods(d.c.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
 			return nil, fail(ctx, "list pods", err)
@@ -194,8 +184,8 @@ func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containe
 	out := []containers.Container{}
 	for i := range all {
 		pod := &all[i]
-		if has := labelsOf(pod); d.c.ns.made(pod.Namespace, pod.Labels) && hasAll(has, labels) {
-			out = append(out, containers.Container{ID: idOf(pod), Name: pod.Name, State: stateOf(pod), Labels: has})
+		if has := manifest.LabelsOf(pod); d.c.ns.Made(pod.Namespace, pod.Labels) && hasAll(has, labels) {
+			out = append(out, containers.Container{ID: manifest.IDOf(pod), Name: pod.Name, State: manifest.StateOf(pod), Labels: has})
 		}
 	}
 	return out, nil

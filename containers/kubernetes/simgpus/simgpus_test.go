@@ -23,6 +23,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/kubernetes"
+	"carma/containers/kubernetes/manifest"
 )
 
 // codecs decode the driver's messages, in JSON or in the cluster's own encoding.
@@ -111,7 +112,7 @@ func TestKubelet(t *testing.T) {
 	for range 2 { // a kubelet that is started again has taken the GPUs back
 		api.slice = nil
 		status(true)
-		if api.slice == nil || len(api.slice.Spec.Devices) != 2 || *api.slice.Spec.Devices[1].Attributes[kubernetes.UUIDAttribute].StringValue != "GPU-b" {
+		if api.slice == nil || len(api.slice.Spec.Devices) != 2 || *api.slice.Spec.Devices[1].Attributes[manifest.UUIDAttribute].StringValue != "GPU-b" {
 			t.Fatalf("published: %+v", api.slice)
 		}
 		<-p.Offered()

@@ -1,4 +1,4 @@
-package kubernetes
+package manifest
 
 import (
 	"slices"
@@ -10,80 +10,82 @@ import (
 	"carma/containers"
 )
 
-// lostAfter is the delay after which a deleted pod counts as lost, because its node does
+// LostAfter is the delay after which a deleted pod counts as lost, because its node does
 // not answer. It begins at the time at which the pod should have ended.
-const lostAfter = time.Minute
+const LostAfter = time.Minute
 
-// gated: the pod is not started.
-func gated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
+// Gated reports whether a pod is not started.
+func Gated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == Gate })
 }
 
-// programIn is the name of the container that has the program: the first one of a
+// ProgramIn is the name of the container that has the program: the first one of a
 // Job's pod.
-func programIn(pod *corev1.Pod) string {
-	if isJobs(pod) && len(pod.Spec.Containers) > 0 {
+func ProgramIn(pod *corev1.Pod) string {
+	if MadeByJob(pod) && len(pod.Spec.Containers) > 0 {
 		return pod.Spec.Containers[0].Name
 	}
-	return containerName
+	return ContainerName
 }
 
-// isJobs: a Job made the pod.
-func isJobs(pod *corev1.Pod) bool { return pod.Labels[jobLabel] != "" }
+// MadeByJob reports whether a Job made the pod.
+func MadeByJob(pod *corev1.Pod) bool { return pod.Labels[JobLabel] != "" }
 
-// claimOf returns the name of a pod's claim, or empty if it has none.
-func claimOf(pod *corev1.Pod) string {
+// ClaimOf returns the name of a pod's claim, or empty if it has none.
+func ClaimOf(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.ResourceClaims {
-		if c.Name == claimName && c.ResourceClaimName != nil {
+		if c.Name == GPURef && c.ResourceClaimName != nil {
 			return *c.ResourceClaimName
 		}
 	}
 	return ""
 }
 
-// status returns the state of the pod's container, or nil if the kubelet has reported
+// Status returns the state of the pod's container, or nil if the kubelet has reported
 // none.
-func status(pod *corev1.Pod) *corev1.ContainerStatus {
+func Status(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == programIn(pod) {
+		if pod.Status.ContainerStatuses[i].Name == ProgramIn(pod) {
 			return &pod.Status.ContainerStatuses[i]
 		}
 	}
 	return nil
 }
 
-func running(pod *corev1.Pod) bool { s := status(pod); return s != nil && s.State.Running != nil }
+// Running reports whether a pod's program runs.
+func Running(pod *corev1.Pod) bool { s := Status(pod); return s != nil && s.State.Running != nil }
 
-// waiting says why the container does not run yet, or is nil if the kubelet has reported
+// Waiting says why the container does not run yet, or is nil if the kubelet has reported
 // nothing.
-func waiting(pod *corev1.Pod) *corev1.ContainerStateWaiting {
-	if s := status(pod); s != nil {
+func Waiting(pod *corev1.Pod) *corev1.ContainerStateWaiting {
+	if s := Status(pod); s != nil {
 		return s.State.Waiting
 	}
 	return nil
 }
 
-// stateOf is a pod's state as of a container.
-func stateOf(pod *corev1.Pod) containers.State {
+// StateOf is a pod's state as of a container.
+func StateOf(pod *corev1.Pod) containers.State {
 	switch {
-	case pod.Annotations[faultKey] != "":
+	case pod.Annotations[FaultKey] != "":
 		return containers.StateCreated
-	case ended(pod):
+	case Ended(pod):
 		return containers.StateExited
-	case running(pod):
+	case Running(pod):
 		return containers.StateRunning
 	}
 	return containers.StateCreated
 }
 
-func ended(pod *corev1.Pod) bool { _, over := exitOf(pod); return over }
+// Ended reports whether a pod has ended, see [ExitOf].
+func Ended(pod *corev1.Pod) bool { _, over := ExitOf(pod); return over }
 
-// removedOutside reports whether somebody else deleted the pod before it had ended.
-func removedOutside(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp == nil || pod.Annotations[stopKey] != "" || pod.Annotations[faultKey] != "" || disrupted(pod) {
+// DeletedByOthers reports whether somebody else deleted the pod before it had ended.
+func DeletedByOthers(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp == nil || pod.Annotations[StopKey] != "" || pod.Annotations[FaultKey] != "" || disrupted(pod) {
 		return false
 	}
-	s := status(pod)
+	s := Status(pod)
 	over := s != nil && s.State.Terminated != nil
 	if over && s.State.Terminated.ExitCode == 0 {
 		return false
@@ -107,29 +109,29 @@ func disrupted(pod *corev1.Pod) bool {
 	})
 }
 
-// exitOf says how a pod ended, or returns false if it has not ended.
-func exitOf(pod *corev1.Pod) (containers.Exit, bool) {
-	if fault := pod.Annotations[faultKey]; fault != "" {
+// ExitOf says how a pod ended, or returns false if it has not ended.
+func ExitOf(pod *corev1.Pod) (containers.Exit, bool) {
+	if fault := pod.Annotations[FaultKey]; fault != "" {
 		return containers.Exit{Code: 127, Error: fault}, true
 	}
-	if s := status(pod); s != nil && s.State.Terminated != nil {
+	if s := Status(pod); s != nil && s.State.Terminated != nil {
 		return terminated(pod, s.State.Terminated), true
 	}
 	lost := containers.Exit{Code: 255, Lost: true}
-	if s := status(pod); s != nil && s.State.Running != nil {
+	if s := Status(pod); s != nil && s.State.Running != nil {
 		lost.Started = s.State.Running.StartedAt.UTC()
 	}
 	lost.Finished = lost.Started
 	switch {
 	case pod.Status.Phase == corev1.PodFailed && (disrupted(pod) || !lost.Started.IsZero()):
 		return lost, true
-	case pod.Status.Phase == corev1.PodFailed && pod.Annotations[stopKey] == "":
+	case pod.Status.Phase == corev1.PodFailed && pod.Annotations[StopKey] == "":
 		return containers.Exit{Code: 127, Error: nodeRefused + containers.CleanMessage(strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message))}, true
 	case pod.DeletionTimestamp == nil:
 		return containers.Exit{}, false
 	case pod.Status.Phase == corev1.PodFailed, pod.Spec.NodeName == "": // it never ran
 		return containers.Exit{Code: 137, Finished: pod.DeletionTimestamp.UTC()}, true
-	case time.Since(pod.DeletionTimestamp.Time) > lostAfter:
+	case time.Since(pod.DeletionTimestamp.Time) > LostAfter:
 		return lost, true
 	}
 	return containers.Exit{}, false
@@ -153,4 +155,23 @@ func terminated(pod *corev1.Pod, t *corev1.ContainerStateTerminated) containers.
 		e.Started = e.Finished
 	}
 	return e
+}
+
+// nodeRefused begins the message of a pod that its node refused. The table of failed
+// starts knows it.
+const nodeRefused = "the node refused the pod: "
+
+// GPUsOf returns the UUIDs of the GPUs that a pod of carma's was made for.
+func GPUsOf(pod *corev1.Pod) []string {
+	if uuids := pod.Annotations[jobAnnotations[VisibleGPUs]]; uuids != "" {
+		return strings.Split(uuids, ",")
+	}
+	for _, c := range pod.Spec.Containers {
+		for _, e := range c.Env {
+			if c.Name == ContainerName && e.Name == VisibleGPUs && e.Value != "void" {
+				return strings.Split(e.Value, ",")
+			}
+		}
+	}
+	return nil
 }

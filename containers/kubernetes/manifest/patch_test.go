@@ -1,4 +1,4 @@
-package kubernetes
+package manifest
 
 import (
 	"strings"
@@ -15,7 +15,7 @@ func TestPinned(t *testing.T) {
 		PodAffinity:  &corev1.PodAffinity{},
 		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term, {}}}},
 	}
-	got := pinned(was, "node-1")
+	got := Pinned(was, "node-1")
 	terms := got.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	if len(terms) != 2 || len(terms[0].MatchExpressions) != 1 || len(terms[0].MatchFields) != 1 || terms[1].MatchFields[0].Values[0] != "node-1" || got.PodAffinity == nil {
 		t.Errorf("%+v", terms)
@@ -24,20 +24,20 @@ func TestPinned(t *testing.T) {
 		t.Error("the pod's own was changed")
 	}
 	was.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}}
-	if got := pinned(was, "node-1"); len(got.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 || got.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if got := Pinned(was, "node-1"); len(got.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 || got.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		t.Errorf("%+v", got.NodeAffinity)
 	}
 }
 
-// TestLifting: only carma's own gate is lifted. The managedFields of a pod are dropped if
+// TestUngatePatch: only carma's own gate is lifted. The managedFields of a pod are dropped if
 // the pod is carma's own.
-func TestLifting(t *testing.T) {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: gate}}}}
-	if got := lifting(pod, ""); got != `{"metadata":{"managedFields":[{}]},"spec":{"schedulingGates":[{"name":"kueue.x-k8s.io/admission"}]}}` {
+func TestUngatePatch(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: Gate}}}}
+	if got := UngatePatch(pod, ""); got != `{"metadata":{"managedFields":[{}]},"spec":{"schedulingGates":[{"name":"kueue.x-k8s.io/admission"}]}}` {
 		t.Error(got)
 	}
-	pod.Annotations = map[string]string{nodeKey: "node-1"}
-	if got := lifting(pod, "7"); !strings.Contains(got, `"node-1"`) || !strings.Contains(got, `{"metadata":{"resourceVersion":"7"}`) {
+	pod.Annotations = map[string]string{NodeKey: "node-1"}
+	if got := UngatePatch(pod, "7"); !strings.Contains(got, `"node-1"`) || !strings.Contains(got, `{"metadata":{"resourceVersion":"7"}`) {
 		t.Errorf("a Job's: %s", got)
 	}
 }

@@ -1,24 +1,26 @@
-package kubernetes
+package manifest
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"carma/containers"
 )
 
 // TestSecure: a task of a user that is not root has no capabilities, as on Docker, where
 // its programs cannot get them either; root keeps the runtime's.
 func TestSecure(t *testing.T) {
-	d := newCluster(t, toolImage).driver(t, Options{})
-	defer d.Close()
+	b := NewBuilder(NewNamespaces("carma", nil), time.Minute, nil)
 	for _, row := range []struct {
 		user         string
 		noPrivileges bool
 		dropped      bool
 	}{{"1000:1000", true, true}, {"1000", true, true}, {"0:0", true, false}, {"", true, false}, {"1000:1000", false, false}} {
-		spec := task("x", "exit:0")
+		spec := containers.Spec{Name: "x", Image: "tool"}
 		spec.User, spec.NoNewPrivileges = row.user, row.noPrivileges
-		pod, err := d.manifests.makePod(spec, "")
+		pod, err := b.Pod(spec, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,147 @@
+package manifest
+
+import (
+	"carma/containers"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NodeKey is the annotation of a Job's pod with the node of its GPUs.
+const NodeKey = "carma.dev/node"
+
+// jobAnnotations are the annotations from which the policy makes the pod's variables.
+var jobAnnotations = map[string]string{
+	"CARMA_TASK": "carma.dev/task", "CARMA_ATTEMPT": "carma.dev/attempt", "CARMA_GRANT_BYTES": "carma.dev/grant-bytes", VisibleGPUs: "carma.dev/gpus",
+}
+
+// BindPatch returns the change that makes a Job's pod the pod of an attempt.
+func (n *Namespaces) BindPatch(spec containers.Spec, pod *corev1.Pod, at []Place) (string, error) {
+	all, err := json.Marshal(spec.AllLabels())
+	if err != nil {
+		return "", err
+	}
+	notes := map[string]string{LabelsKey: string(all), jobAnnotations[VisibleGPUs]: strings.Join(spec.GPUs, ",")}
+	if len(at) > 0 {
+		notes[NodeKey] = at[0].Node
+	}
+	for _, kv := range spec.Env {
+		if name, value, _ := strings.Cut(kv, "="); jobAnnotations[name] != "" && name != VisibleGPUs {
+			notes[jobAnnotations[name]] = value
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": notes,
+		"labels": n.ClusterLabels(spec.AllLabels()), "finalizers": append(slices.Clone(pod.Finalizers), Finalizer),
+	}})
+	return string(patch), err
+}
+
+// ReleasePatch returns the change after which a Job's pod belongs to no attempt. A pod that
+// has not run may become another attempt's.
+func ReleasePatch(pod *corev1.Pod) (string, error) {
+	notes := map[string]any{}
+	if Gated(pod) {
+		for _, key := range jobAnnotations {
+			notes[key] = nil
+		}
+		notes[LabelsKey], notes[NodeKey] = nil, nil
+	}
+	others := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == Finalizer })
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "finalizers": others, "annotations": notes, "labels": map[string]any{ManagedBy: nil, DaemonKey: nil},
+	}})
+	return string(patch), err
+}
+
+// Names that the admission policy gives to Jobs (configs/kubernetes/components/jobs).
+const (
+	// JobLabel is on a Job that is annotated for carma, and on its pods.
+	JobLabel = "carma.dev/job"
+	// OwnerKey is the annotation with the user who made a Job. The policy writes it.
+	OwnerKey = "carma.dev/owner"
+	// EndedKey is the annotation with the mark of the task for which carma has suspended
+	// a Job.
+	EndedKey = "carma.dev/ended"
+	// settingPrefix begins the annotations with a Job's requests.
+	settingPrefix = "carma.dev/"
+	// JobClaim begins the name of the claim of a Job's pods; the Job's name follows.
+	JobClaim = "carma-job-"
+)
+
+// WaitsForClaim reports whether a pod is kept by its gate and belongs to no attempt.
+func WaitsForClaim(pod *corev1.Pod) bool {
+	return Gated(pod) && pod.DeletionTimestamp == nil && LabelsOf(pod) == nil
+}
+
+// JobUID returns the uid of the Job that made a pod, or empty if none did.
+func JobUID(pod *corev1.Pod) types.UID {
+	if o := metav1.GetControllerOf(pod); o != nil && o.Kind == "Job" {
+		return o.UID
+	}
+	return ""
+}
+
+// JobOf reads a Job.
+func JobOf(job *batchv1.Job) containers.Job {
+	j := containers.Job{
+		JobID:    containers.JobID{Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)},
+		Owner:    job.Annotations[OwnerKey],
+		Settings: map[string]string{}, Cannot: cannot(job), Ended: job.Annotations[EndedKey],
+		Suspended: job.Spec.Suspend != nil && *job.Spec.Suspend,
+	}
+	for key, value := range job.Annotations {
+		if name, ok := strings.CutPrefix(key, settingPrefix); ok && key != OwnerKey && key != EndedKey {
+			j.Settings[name] = value
+		}
+	}
+	// As the cluster writes amounts: 20Gi, 12G (a billion bytes each).
+	if q, err := resource.ParseQuantity(j.Settings["memory"]); err == nil && q.Sign() > 0 {
+		j.Memory = q.Value()
+		delete(j.Settings, "memory")
+	}
+	if all := job.Spec.Template.Spec.Containers; len(all) > 0 {
+		c := &all[0]
+		j.Image, j.Entrypoint, j.Command = c.Image, c.Command, c.Args
+		for _, e := range c.Env {
+			if e.ValueFrom == nil {
+				j.Env = append(j.Env, e.Name+"="+e.Value)
+			}
+		}
+	}
+	for _, c := range job.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case batchv1.JobComplete, batchv1.JobSuccessCriteriaMet:
+			j.Done = true
+		case batchv1.JobFailed, batchv1.JobFailureTarget:
+			j.Failed = strings.TrimSuffix(cmp.Or(c.Reason, "Failed")+": "+containers.CleanMessage(c.Message), ": ")
+		}
+	}
+	return j
+}
+
+// cannot says why a Job's pods can have no GPUs, or is empty if they can. The admission
+// policies refuse such a Job, so it was made before they were installed.
+func cannot(job *batchv1.Job) string {
+	more := func(n *int32) bool { return n != nil && *n > 1 }
+	pod := &job.Spec.Template.Spec
+	switch {
+	case more(job.Spec.Parallelism), more(job.Spec.Completions):
+		return "parallelism and completions must be 1: a Job of carma's is one task; make a Job for each"
+	case pod.RestartPolicy != corev1.RestartPolicyNever:
+		return "restartPolicy must be Never: a program that is started again in the same pod cannot get more memory"
+	case !Gated(&corev1.Pod{Spec: *pod}) || ClaimOf(&corev1.Pod{Spec: *pod}) != JobClaim+job.Name:
+		return "its pods have not the gate and the claim that carma's admission policy adds; make it again while configs/kubernetes/components/jobs is installed"
+	}
+	return ""
+}
