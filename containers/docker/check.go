@@ -13,6 +13,9 @@ import (
 
 // bridge is the containers' network bridge, as far as this process can see it.
 type bridge struct {
+	e       *engine
+	network string // as in [Options]
+
 	mu   sync.Mutex
 	name string // empty if unknown
 	seen bool   // the bridge has existed
@@ -24,11 +27,10 @@ const bridgeOption = "com.docker.network.bridge.name"
 // Check checks that the containers' bridge still exists. It reports only a bridge that it
 // has seen before, because an engine may have its bridges in its own network namespace or
 // on another machine.
-func (d *Driver) Check(ctx context.Context) *containers.StartFault {
-	b := &d.bridge
+func (b *bridge) Check(ctx context.Context) *containers.StartFault {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.name == "" && !d.findBridge(ctx) {
+	if b.name == "" && !b.findBridge(ctx) {
 		return nil
 	}
 	if interfaceThere(b.name) {
@@ -39,7 +41,7 @@ func (d *Driver) Check(ctx context.Context) *containers.StartFault {
 		return nil
 	}
 	// The engine may use another bridge by now.
-	if old := b.name; d.findBridge(ctx) && b.name != old {
+	if old := b.name; b.findBridge(ctx) && b.name != old {
 		return nil
 	}
 	return containers.ReadStartFault("could not find bridge " + b.name)
@@ -47,15 +49,15 @@ func (d *Driver) Check(ctx context.Context) *containers.StartFault {
 
 // findBridge asks the engine for the name of the bridge. The caller holds the
 // lock.
-func (d *Driver) findBridge(ctx context.Context) bool {
-	if !strings.HasPrefix(d.Address(), "unix://") {
+func (b *bridge) findBridge(ctx context.Context) bool {
+	if !strings.HasPrefix(b.e.Address(), "unix://") {
 		return false
 	}
-	cli, err := d.client(ctx)
+	cli, err := b.e.client(ctx)
 	if err != nil {
 		return false
 	}
-	network := d.opts.Network
+	network := b.network
 	if network == "" {
 		network = "bridge"
 	}
@@ -67,8 +69,8 @@ func (d *Driver) findBridge(ctx context.Context) bool {
 	if name == "" && len(res.Network.ID) >= 12 {
 		name = "br-" + res.Network.ID[:12]
 	}
-	if name != d.bridge.name {
-		d.bridge.name, d.bridge.seen = name, false
+	if name != b.name {
+		b.name, b.seen = name, false
 	}
 	return true
 }

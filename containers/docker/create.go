@@ -35,12 +35,12 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	conf, dir := config(spec), ""
-	networking, err := d.host(spec, conf, host)
+	networking, err := d.hosting.host(spec, conf, host)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
-	if spec.Park && d.CanPark() == nil {
-		if dir, err = d.makeParked(ctx, cli, spec, conf, host); err != nil {
+	if spec.Park && d.parking.CanPark() == nil {
+		if dir, err = d.parking.makeParked(ctx, cli, spec, conf, host); err != nil {
 			if id, taken, _ := existing(ctx, cli, spec); id != "" && taken == nil {
 				return id, nil // the image existed when the container was made
 			}
@@ -49,10 +49,10 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	}
 	id, made, err := d.create(ctx, cli, what, spec, client.ContainerCreateOptions{Name: spec.Name, Config: conf, HostConfig: host, NetworkingConfig: networking})
 	if !made {
-		err = errors.Join(err, d.forgetParked(dir))
+		err = errors.Join(err, d.parking.forgetParked(dir))
 	}
 	if err == nil {
-		err = d.furnish(ctx, cli, what, id, spec.Hosted)
+		err = d.hosting.furnish(ctx, cli, what, id, spec.Hosted)
 	}
 	return id, err
 }

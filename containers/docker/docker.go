@@ -35,13 +35,27 @@ type Options struct {
 }
 
 // Driver talks to one Docker engine. It is safe for concurrent use.
+//
+// Its parts are responsible for one kind of object each: images, the networks and volumes
+// of suites, parked containers, the bridge and sessions with programs.
 type Driver struct {
+	*engine
+	*images
+	*hosting
+	*parking
+	*bridge
+	*sessions
+
 	opts Options
-	conn atomic.Pointer[connection]
+}
+
+// engine keeps the connection with the engine.
+type engine struct {
+	address string // as in [Options].Host
+	conn    atomic.Pointer[connection]
 	// starting contains a *sync.Mutex per container id, because two concurrent Starts could
 	// run a short container twice.
 	starting sync.Map
-	bridge   bridge
 }
 
 // connection is a client, with a flag that is set once the API version is negotiated.
@@ -64,19 +78,22 @@ func New(opts Options) (*Driver, error) {
 	if err := checkNetwork(opts.Network); err != nil {
 		return nil, err
 	}
-	d := &Driver{opts: opts}
-	c, err := d.connect()
+	e := &engine{address: opts.Host}
+	c, err := e.connect()
 	if err != nil {
 		return nil, err
 	}
-	d.conn.Store(c)
-	return d, nil
+	e.conn.Store(c)
+	return &Driver{
+		engine: e, images: &images{e}, hosting: &hosting{e}, sessions: &sessions{e}, opts: opts,
+		parking: &parking{e: e, init: opts.Init, dir: opts.ParkDir}, bridge: &bridge{e: e, network: opts.Network},
+	}, nil
 }
 
-func (d *Driver) connect() (*connection, error) {
+func (e *engine) connect() (*connection, error) {
 	opts := []client.Opt{client.FromEnv}
-	if d.opts.Host != "" {
-		opts = append(opts, client.WithHost(d.opts.Host))
+	if e.address != "" {
+		opts = append(opts, client.WithHost(e.address))
 	}
 	cli, err := client.New(opts...)
 	if err != nil {
@@ -88,8 +105,8 @@ func (d *Driver) connect() (*connection, error) {
 // client returns a client that has negotiated an API version. Otherwise a request during
 // an engine's restart would use the client's newest version, and the engine would refuse
 // it as invalid.
-func (d *Driver) client(ctx context.Context) (*client.Client, error) {
-	c := d.conn.Load()
+func (e *engine) client(ctx context.Context) (*client.Client, error) {
+	c := e.conn.Load()
 	if c.negotiated.Load() {
 		return c.cli, nil
 	}
@@ -105,12 +122,12 @@ func (d *Driver) client(ctx context.Context) (*client.Client, error) {
 
 // renew drops the API version after the engine was replaced by one that does not support
 // it. The next request negotiates it again.
-func (d *Driver) renew(cli *client.Client) {
-	old := d.conn.Load()
+func (e *engine) renew(cli *client.Client) {
+	old := e.conn.Load()
 	if old.cli != cli {
 		return // another request was faster
 	}
-	if c, err := d.connect(); err == nil && d.conn.CompareAndSwap(old, c) {
+	if c, err := e.connect(); err == nil && e.conn.CompareAndSwap(old, c) {
 		_ = cli.Close()
 	}
 }
@@ -125,8 +142,8 @@ const endingAfter = 2 * time.Second
 // Ending checks with a new connection whether dockerd is shutting down. dockerd first
 // stops listening, then ends its containers, and answers old connections until it has
 // finished.
-func (d *Driver) Ending(ctx context.Context) bool {
-	c, err := d.connect()
+func (e *engine) Ending(ctx context.Context) bool {
+	c, err := e.connect()
 	if err != nil {
 		return false // a wrong address shows nothing about the engine
 	}
@@ -138,29 +155,29 @@ func (d *Driver) Ending(ctx context.Context) bool {
 }
 
 // Ping asks the engine for its version and runtimes.
-func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
-	cli, err := d.client(ctx)
+func (e *engine) Ping(ctx context.Context) (containers.Engine, error) {
+	cli, err := e.client(ctx)
 	if err != nil {
 		return containers.Engine{}, fmt.Errorf("ping docker: %w", err)
 	}
 	res, err := cli.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		err = d.fail(ctx, cli, "ping docker", err)
+		err = e.fail(ctx, cli, "ping docker", err)
 		if !errors.Is(err, containers.ErrUnavailable) && ctx.Err() == nil {
 			err = fmt.Errorf("%w: %w", containers.ErrUnavailable, err)
 		}
 		return containers.Engine{}, err
 	}
-	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion(), CDIDirs: res.Info.CDISpecDirs, Root: res.Info.DockerRootDir, CgroupDriver: res.Info.CgroupDriver}
+	out := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion(), CDIDirs: res.Info.CDISpecDirs, Root: res.Info.DockerRootDir, CgroupDriver: res.Info.CgroupDriver}
 	for name := range res.Info.Runtimes {
-		e.Runtimes = append(e.Runtimes, name)
+		out.Runtimes = append(out.Runtimes, name)
 	}
-	slices.Sort(e.Runtimes)
-	return e, nil
+	slices.Sort(out.Runtimes)
+	return out, nil
 }
 
 // Address returns the address at which the engine is expected.
-func (d *Driver) Address() string { return d.conn.Load().cli.DaemonHost() }
+func (e *engine) Address() string { return e.conn.Load().cli.DaemonHost() }
 
 // Advice returns help for a Docker engine that does not answer.
 func (d *Driver) Advice() containers.Advice {
@@ -170,4 +187,4 @@ func (d *Driver) Advice() containers.Advice {
 }
 
 // Close drops idle connections.
-func (d *Driver) Close() error { return d.conn.Load().cli.Close() }
+func (e *engine) Close() error { return e.conn.Load().cli.Close() }

@@ -19,7 +19,7 @@ import (
 // what is the call that failed. The order of the checks matters: the caller's own
 // context, then the connection, then faults of the machine, then faults of the submitter.
 // An engine answers "bad request" to both kinds of fault.
-func (d *Driver) fail(ctx context.Context, cli *client.Client, what string, err error) error {
+func (e *engine) fail(ctx context.Context, cli *client.Client, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (d *Driver) fail(ctx context.Context, cli *client.Client, what string, err 
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	case versionRefused().MatchString(msg):
-		d.renew(cli)
+		e.renew(cli)
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrUnavailable, msg)
 	case unreachable(err) || engineBroken().MatchString(msg):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrUnavailable, msg)

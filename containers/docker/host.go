@@ -19,12 +19,16 @@ import (
 
 var _ containers.Hoster = (*Driver)(nil)
 
-// CanHost returns nil: Docker has networks with names, and volumes.
-func (d *Driver) CanHost() error { return nil }
+// hosting makes what the helpers of suites need: networks, volumes, and more settings of
+// their containers.
+type hosting struct{ e *engine }
 
-// host applies [containers.Hosted] to a container. [Driver.furnish] applies the rest
+// CanHost returns nil: Docker has networks with names, and volumes.
+func (ho *hosting) CanHost() error { return nil }
+
+// host applies [containers.Hosted] to a container. [hosting.furnish] applies the rest
 // after the container is made.
-func (d *Driver) host(spec containers.Spec, c *container.Config, h *container.HostConfig) (*network.NetworkingConfig, error) {
+func (ho *hosting) host(spec containers.Spec, c *container.Config, h *container.HostConfig) (*network.NetworkingConfig, error) {
 	s := spec.Hosted
 	if s == nil {
 		return nil, nil
@@ -67,11 +71,11 @@ func (d *Driver) host(spec containers.Spec, c *container.Config, h *container.Ho
 
 // furnish joins a new container to its other networks. A container that has been
 // started is left as it is.
-func (d *Driver) furnish(ctx context.Context, cli *client.Client, what, id string, s *containers.Hosted) error {
+func (ho *hosting) furnish(ctx context.Context, cli *client.Client, what, id string, s *containers.Hosted) error {
 	if s == nil || len(s.Networks) < 2 {
 		return nil
 	}
-	c, _, err := d.inspect(ctx, what, id)
+	c, _, err := ho.e.inspect(ctx, what, id)
 	if err != nil {
 		return err
 	}
@@ -83,16 +87,16 @@ func (d *Driver) furnish(ctx context.Context, cli *client.Client, what, id strin
 			continue
 		}
 		if _, err := cli.NetworkConnect(ctx, n.Network, client.NetworkConnectOptions{Container: id, EndpointConfig: &network.EndpointSettings{Aliases: n.Aliases}}); err != nil {
-			return d.fail(ctx, cli, what, err)
+			return ho.e.fail(ctx, cli, what, err)
 		}
 	}
 	return nil
 }
 
 // MakeNetwork makes a bridge network.
-func (d *Driver) MakeNetwork(ctx context.Context, n containers.Network) error {
+func (ho *hosting) MakeNetwork(ctx context.Context, n containers.Network) error {
 	what := fmt.Sprintf("make network %q", n.Name)
-	cli, err := d.client(ctx)
+	cli, err := ho.e.client(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -101,13 +105,13 @@ func (d *Driver) MakeNetwork(ctx context.Context, n containers.Network) error {
 		return owned(what, have.Network.Labels, n.Labels)
 	}
 	if !errdefs.IsNotFound(err) {
-		return d.fail(ctx, cli, what, err)
+		return ho.e.fail(ctx, cli, what, err)
 	}
 	_, err = cli.NetworkCreate(ctx, n.Name, client.NetworkCreateOptions{Driver: "bridge", Internal: n.Internal, Labels: n.Labels})
 	if errdefs.IsConflict(err) || errdefs.IsAlreadyExists(err) {
 		err = nil // another goroutine of this daemon was faster
 	}
-	return d.fail(ctx, cli, what, err)
+	return ho.e.fail(ctx, cli, what, err)
 }
 
 // owned refuses an object that has the name but not the labels.
@@ -121,9 +125,9 @@ func owned(what string, have, want map[string]string) error {
 }
 
 // MakeVolume makes a volume on the engine's disk.
-func (d *Driver) MakeVolume(ctx context.Context, v containers.Volume) (folder string, made bool, err error) {
+func (ho *hosting) MakeVolume(ctx context.Context, v containers.Volume) (folder string, made bool, err error) {
 	what := fmt.Sprintf("make volume %q", v.Name)
-	cli, err := d.client(ctx)
+	cli, err := ho.e.client(ctx)
 	if err != nil {
 		return "", false, fmt.Errorf("%s: %w", what, err)
 	}
@@ -132,36 +136,36 @@ func (d *Driver) MakeVolume(ctx context.Context, v containers.Volume) (folder st
 		return have.Volume.Mountpoint, false, owned(what, have.Volume.Labels, v.Labels)
 	}
 	if !errdefs.IsNotFound(err) {
-		return "", false, d.fail(ctx, cli, what, err)
+		return "", false, ho.e.fail(ctx, cli, what, err)
 	}
 	res, err := cli.VolumeCreate(ctx, client.VolumeCreateOptions{Name: v.Name, Driver: "local", Labels: v.Labels})
-	return res.Volume.Mountpoint, true, d.fail(ctx, cli, what, err)
+	return res.Volume.Mountpoint, true, ho.e.fail(ctx, cli, what, err)
 }
 
 // RemoveNetwork removes a network that no container is in.
-func (d *Driver) RemoveNetwork(ctx context.Context, name string) error {
-	return d.gone(ctx, fmt.Sprintf("remove network %q", name), func(cli *client.Client) error {
+func (ho *hosting) RemoveNetwork(ctx context.Context, name string) error {
+	return ho.e.gone(ctx, fmt.Sprintf("remove network %q", name), func(cli *client.Client) error {
 		_, err := cli.NetworkRemove(ctx, name, client.NetworkRemoveOptions{})
 		return err
 	})
 }
 
 // RemoveVolume removes a volume with its files.
-func (d *Driver) RemoveVolume(ctx context.Context, name string) error {
-	return d.gone(ctx, fmt.Sprintf("remove volume %q", name), func(cli *client.Client) error {
+func (ho *hosting) RemoveVolume(ctx context.Context, name string) error {
+	return ho.e.gone(ctx, fmt.Sprintf("remove volume %q", name), func(cli *client.Client) error {
 		_, err := cli.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
 		return err
 	})
 }
 
 // gone makes a call that succeeds if its object does not exist.
-func (d *Driver) gone(ctx context.Context, what string, call func(*client.Client) error) error {
-	cli, err := d.client(ctx)
+func (e *engine) gone(ctx context.Context, what string, call func(*client.Client) error) error {
+	cli, err := e.client(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if err := call(cli); err != nil && !errdefs.IsNotFound(err) {
-		return d.fail(ctx, cli, what, err)
+		return e.fail(ctx, cli, what, err)
 	}
 	return nil
 }
@@ -175,8 +179,8 @@ func filters(labels map[string]string) client.Filters {
 }
 
 // Networks returns the names of the networks with all the labels.
-func (d *Driver) Networks(ctx context.Context, labels map[string]string) (names []string, err error) {
-	cli, err := d.client(ctx)
+func (ho *hosting) Networks(ctx context.Context, labels map[string]string) (names []string, err error) {
+	cli, err := ho.e.client(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list networks: %w", err)
 	}
@@ -184,12 +188,12 @@ func (d *Driver) Networks(ctx context.Context, labels map[string]string) (names 
 	for i := range res.Items {
 		names = append(names, res.Items[i].Name)
 	}
-	return names, d.fail(ctx, cli, "list networks", err)
+	return names, ho.e.fail(ctx, cli, "list networks", err)
 }
 
 // Volumes returns the names of the volumes with all the labels.
-func (d *Driver) Volumes(ctx context.Context, labels map[string]string) (names []string, err error) {
-	cli, err := d.client(ctx)
+func (ho *hosting) Volumes(ctx context.Context, labels map[string]string) (names []string, err error) {
+	cli, err := ho.e.client(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)
 	}
@@ -197,12 +201,12 @@ func (d *Driver) Volumes(ctx context.Context, labels map[string]string) (names [
 	for i := range res.Items {
 		names = append(names, res.Items[i].Name)
 	}
-	return names, d.fail(ctx, cli, "list volumes", err)
+	return names, ho.e.fail(ctx, cli, "list volumes", err)
 }
 
 // Look asks the engine for a container's state.
-func (d *Driver) Look(ctx context.Context, id string) (containers.Look, error) {
-	c, _, err := d.inspect(ctx, "look at container "+short(id), id)
+func (ho *hosting) Look(ctx context.Context, id string) (containers.Look, error) {
+	c, _, err := ho.e.inspect(ctx, "look at container "+short(id), id)
 	if err != nil {
 		return containers.Look{}, err
 	}
@@ -226,9 +230,9 @@ func (d *Driver) Look(ctx context.Context, id string) (containers.Look, error) {
 }
 
 // Halt stops a container, and waits for it.
-func (d *Driver) Halt(ctx context.Context, id string, grace time.Duration) error {
+func (ho *hosting) Halt(ctx context.Context, id string, grace time.Duration) error {
 	seconds := int((grace + time.Second - 1) / time.Second)
-	return d.gone(ctx, "stop container "+short(id), func(cli *client.Client) error {
+	return ho.e.gone(ctx, "stop container "+short(id), func(cli *client.Client) error {
 		_, err := cli.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
 		return err
 	})

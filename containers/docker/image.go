@@ -16,20 +16,23 @@ import (
 	"carma/containers"
 )
 
+// images looks up and fetches images.
+type images struct{ e *engine }
+
 // Image looks up ref: a name, a digest or an id.
-func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error) {
+func (im *images) Image(ctx context.Context, ref string) (containers.Image, error) {
 	what := fmt.Sprintf("look up image %q", ref)
 	// The client inserts ref into a URL path, so it must be a valid reference.
 	if _, err := reference.ParseAnyReference(ref); err != nil {
 		return containers.Image{}, fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
 	}
-	cli, err := d.client(ctx)
+	cli, err := im.e.client(ctx)
 	if err != nil {
 		return containers.Image{}, fmt.Errorf("%s: %w", what, err)
 	}
 	res, err := cli.ImageInspect(ctx, ref)
 	if err != nil {
-		return containers.Image{}, d.fail(ctx, cli, what, err)
+		return containers.Image{}, im.e.fail(ctx, cli, what, err)
 	}
 	img := containers.Image{ID: res.ID}
 	if res.Config != nil {
@@ -41,12 +44,12 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 
 // Pull fetches ref. The credential is sent to the engine with the request and is not
 // stored there.
-func (d *Driver) Pull(ctx context.Context, ref string, by containers.Credential) error {
+func (im *images) Pull(ctx context.Context, ref string, by containers.Credential) error {
 	what := fmt.Sprintf("pull image %q", ref)
 	if _, err := reference.ParseNormalizedNamed(ref); err != nil {
 		return fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
 	}
-	cli, err := d.client(ctx)
+	cli, err := im.e.client(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -65,22 +68,22 @@ func (d *Driver) Pull(ctx context.Context, ref string, by containers.Credential)
 	}
 	res, err := cli.ImagePull(ctx, ref, how)
 	if err != nil {
-		return d.fail(ctx, cli, what, err)
+		return im.e.fail(ctx, cli, what, err)
 	}
 	defer func() { _ = res.Close() }()
-	return d.fail(ctx, cli, what, res.Wait(ctx))
+	return im.e.fail(ctx, cli, what, res.Wait(ctx))
 }
 
 // Import loads the images of a tar file of docker save, and returns their names.
-func (d *Driver) Import(ctx context.Context, tar io.Reader) (names []string, err error) {
+func (im *images) Import(ctx context.Context, tar io.Reader) (names []string, err error) {
 	const what = "import images"
-	cli, err := d.client(ctx)
+	cli, err := im.e.client(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	res, err := cli.ImageLoad(ctx, tar)
 	if err != nil {
-		return nil, d.fail(ctx, cli, what, err)
+		return nil, im.e.fail(ctx, cli, what, err)
 	}
 	defer func() { _ = res.Close() }()
 	for lines := json.NewDecoder(res); ; {
@@ -89,7 +92,7 @@ func (d *Driver) Import(ctx context.Context, tar io.Reader) (names []string, err
 		case errors.Is(err, io.EOF):
 			return names, nil
 		case err != nil:
-			return names, d.fail(ctx, cli, what, err)
+			return names, im.e.fail(ctx, cli, what, err)
 		case line.Error != "":
 			return names, fmt.Errorf("%s: %s", what, line.Error)
 		}

@@ -28,15 +28,21 @@ const (
 	parkTarget = "/.carma/hold"
 )
 
+// parking makes and releases parked containers.
+type parking struct {
+	e         *engine
+	init, dir string // [Options].Init and ParkDir
+}
+
 // CanPark returns an error if carma-init is missing or the engine is on another machine.
-func (d *Driver) CanPark() error {
-	if d.opts.Init == "" || d.opts.ParkDir == "" {
+func (pk *parking) CanPark() error {
+	if pk.init == "" || pk.dir == "" {
 		return errors.New("carma-init is not there, which parks Docker's containers; it belongs beside carma (make build)")
 	}
-	if _, err := os.Stat(d.opts.Init); err != nil {
+	if _, err := os.Stat(pk.init); err != nil {
 		return fmt.Errorf("carma-init, which parks Docker's containers: %w", err)
 	}
-	if host := d.conn.Load().cli.DaemonHost(); !local(host) {
+	if host := pk.e.conn.Load().cli.DaemonHost(); !local(host) {
 		return fmt.Errorf("the engine at %s is not this machine's", host)
 	}
 	return nil
@@ -44,7 +50,7 @@ func (d *Driver) CanPark() error {
 
 // makeParked puts carma-init before the container's own program. It returns the folder in
 // which carma-init waits for the file, or "" if there is no command to park.
-func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec containers.Spec, c *container.Config, h *container.HostConfig) (string, error) {
+func (pk *parking) makeParked(ctx context.Context, cli *client.Client, spec containers.Spec, c *container.Config, h *container.HostConfig) (string, error) {
 	argv := slices.Concat(spec.Entrypoint, spec.Command)
 	if len(spec.Entrypoint) == 1 && spec.Entrypoint[0] == "" { // an empty entrypoint clears the image's
 		argv = slices.Clone(spec.Command)
@@ -65,10 +71,10 @@ func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec contai
 	if len(argv) == 0 {
 		return "", nil // the engine refuses this with its own message
 	}
-	if err := os.MkdirAll(d.opts.ParkDir, 0o755); err != nil {
+	if err := os.MkdirAll(pk.dir, 0o755); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(d.opts.ParkDir, spec.Name+"-")
+	dir, err := os.MkdirTemp(pk.dir, spec.Name+"-")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // readable by every user of a container
 	}
@@ -81,7 +87,7 @@ func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec contai
 		labels[k] = v
 	}
 	c.Labels = labels
-	for source, target := range map[string]string{d.opts.Init: initTarget, dir: parkTarget} {
+	for source, target := range map[string]string{pk.init: initTarget, dir: parkTarget} {
 		if slices.ContainsFunc(h.Mounts, func(m mount.Mount) bool { return m.Target == initTarget && target == initTarget }) {
 			continue // it is also the first process later
 		}
@@ -92,29 +98,29 @@ func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec contai
 
 // parkDir returns the folder of a container that may be parked, or "" for any other
 // container. An image can set the label too, so only this driver's folders count.
-func (d *Driver) parkDir(c container.InspectResponse) string {
-	if c.Config == nil || d.opts.ParkDir == "" {
+func (pk *parking) parkDir(c container.InspectResponse) string {
+	if c.Config == nil || pk.dir == "" {
 		return ""
 	}
 	dir := c.Config.Labels[labelPark]
-	if dir == "" || filepath.Dir(dir) != filepath.Clean(d.opts.ParkDir) || filepath.Base(dir) == ".." {
+	if dir == "" || filepath.Dir(dir) != filepath.Clean(pk.dir) || filepath.Base(dir) == ".." {
 		return ""
 	}
 	return dir
 }
 
 // Park starts the container without its program.
-func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
+func (pk *parking) Park(ctx context.Context, id string) (pid int, err error) {
 	what := "park container " + short(id)
-	defer d.lock(id)()
-	c, cli, err := d.inspect(ctx, what, id)
+	defer pk.e.lock(id)()
+	c, cli, err := pk.e.inspect(ctx, what, id)
 	if err != nil {
 		return 0, err
 	}
 	if state(c.State.Status) == containers.StateExited {
 		return 0, nil
 	}
-	dir := d.parkDir(c)
+	dir := pk.parkDir(c)
 	if dir == "" {
 		return 0, fmt.Errorf("%s: it was not made to be parked", what)
 	}
@@ -123,9 +129,9 @@ func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
 	}
 	if state(c.State.Status) == containers.StateCreated {
 		if _, err := cli.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
-			return 0, d.fail(ctx, cli, what, err)
+			return 0, pk.e.fail(ctx, cli, what, err)
 		}
-		if c, _, err = d.inspect(ctx, what, id); err != nil {
+		if c, _, err = pk.e.inspect(ctx, what, id); err != nil {
 			return 0, err
 		}
 	}
@@ -133,8 +139,8 @@ func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
 }
 
 // unpark lets the program of a parked container begin.
-func (d *Driver) unpark(c container.InspectResponse) error {
-	dir := d.parkDir(c)
+func (pk *parking) unpark(c container.InspectResponse) error {
+	dir := pk.parkDir(c)
 	if dir == "" {
 		return nil
 	}
@@ -146,7 +152,7 @@ func (d *Driver) unpark(c container.InspectResponse) error {
 }
 
 // forgetParked removes the folder of a container that could be parked.
-func (d *Driver) forgetParked(dir string) error {
+func (pk *parking) forgetParked(dir string) error {
 	if dir == "" {
 		return nil
 	}
@@ -154,17 +160,17 @@ func (d *Driver) forgetParked(dir string) error {
 }
 
 // parkDirOf returns the folder of the container id, or empty if it has none.
-func (d *Driver) parkDirOf(ctx context.Context, cli *client.Client, id string) string {
-	if d.opts.ParkDir == "" {
+func (pk *parking) parkDirOf(ctx context.Context, cli *client.Client, id string) string {
+	if pk.dir == "" {
 		return ""
 	}
 	res, err := cli.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
 		return "" // the container is gone, or its folder stays
 	}
-	return d.parkDir(res.Container)
+	return pk.parkDir(res.Container)
 }
 
 // BeforeGone returns false, because the engine removes the control group as soon as the
 // program has ended.
-func (d *Driver) BeforeGone(func(ctx context.Context, id string)) bool { return false }
+func (pk *parking) BeforeGone(func(ctx context.Context, id string)) bool { return false }

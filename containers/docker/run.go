@@ -32,15 +32,15 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 			return d.fail(ctx, cli, what, err)
 		}
 	}
-	if err := d.unpark(c); err != nil {
+	if err := d.parking.unpark(c); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
 
 // lock locks the start of a container for the caller until it calls unlock.
-func (d *Driver) lock(id string) (unlock func()) {
-	mu, _ := d.starting.LoadOrStore(id, new(sync.Mutex))
+func (e *engine) lock(id string) (unlock func()) {
+	mu, _ := e.starting.LoadOrStore(id, new(sync.Mutex))
 	mu.(*sync.Mutex).Lock()
 	return mu.(*sync.Mutex).Unlock
 }
@@ -89,14 +89,14 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	dir := d.parkDirOf(ctx, cli, id)
+	dir := d.parking.parkDirOf(ctx, cli, id)
 	_, err = cli.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if errdefs.IsConflict(err) { // another Remove is in progress
 		err = d.await(ctx, cli, id, container.WaitConditionRemoved)
 	}
 	if err == nil || errdefs.IsNotFound(err) {
 		d.starting.Delete(id)
-		if err := d.forgetParked(dir); err != nil {
+		if err := d.parking.forgetParked(dir); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		return nil
@@ -131,14 +131,14 @@ func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containe
 }
 
 // inspect returns a container with its State set.
-func (d *Driver) inspect(ctx context.Context, what, id string) (container.InspectResponse, *client.Client, error) {
-	cli, err := d.client(ctx)
+func (e *engine) inspect(ctx context.Context, what, id string) (container.InspectResponse, *client.Client, error) {
+	cli, err := e.client(ctx)
 	if err != nil {
 		return container.InspectResponse{}, nil, fmt.Errorf("%s: %w", what, err)
 	}
 	res, err := cli.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
-		return container.InspectResponse{}, nil, d.fail(ctx, cli, what, err)
+		return container.InspectResponse{}, nil, e.fail(ctx, cli, what, err)
 	}
 	if res.Container.State == nil {
 		return container.InspectResponse{}, nil, fmt.Errorf("%s: the engine gave no state", what)

@@ -21,7 +21,7 @@ var _ containers.OutputAttacher = (*Driver)(nil)
 
 // session is a connection to a container's program, or to a command in it.
 type session struct {
-	d         *Driver
+	e         *engine
 	cli       *client.Client
 	conn      client.HijackedResponse
 	tty       bool
@@ -39,24 +39,27 @@ const (
 	rareKeys = "ctrl-^,ctrl-^,ctrl-^,ctrl-^,ctrl-^,ctrl-^,ctrl-^,ctrl-^"
 )
 
+// sessions connects to programs and runs commands in containers.
+type sessions struct{ e *engine }
+
 // Attach connects to the program of a container. It fails for a container that has ended,
 // because the engine would open a connection that never sends anything.
-func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, error) {
-	return d.attach(ctx, "attach to container "+short(id), id, client.ContainerAttachOptions{Stdin: true, Stdout: true, Stderr: true})
+func (se *sessions) Attach(ctx context.Context, id string) (containers.Session, error) {
+	return se.attach(ctx, "attach to container "+short(id), id, client.ContainerAttachOptions{Stdin: true, Stdout: true, Stderr: true})
 }
 
 // AttachOutput connects to a stream that a container prints. It fails if the engine is
 // not reached through a local socket: another machine's clock may differ.
-func (d *Driver) AttachOutput(ctx context.Context, id string, stream containers.Stream) (containers.Session, error) {
+func (se *sessions) AttachOutput(ctx context.Context, id string, stream containers.Stream) (containers.Session, error) {
 	what := "attach to output of container " + short(id)
-	if host := d.conn.Load().cli.DaemonHost(); !local(host) {
+	if host := se.e.conn.Load().cli.DaemonHost(); !local(host) {
 		return nil, fmt.Errorf("%s: %w: the engine at %s is not this machine's", what, containers.ErrUnsupported, host)
 	}
-	return d.attach(ctx, what, id, client.ContainerAttachOptions{Stdout: stream == containers.Stdout, Stderr: stream == containers.Stderr})
+	return se.attach(ctx, what, id, client.ContainerAttachOptions{Stdout: stream == containers.Stdout, Stderr: stream == containers.Stderr})
 }
 
-func (d *Driver) attach(ctx context.Context, what, id string, o client.ContainerAttachOptions) (containers.Session, error) {
-	c, cli, err := d.inspect(ctx, what, id)
+func (se *sessions) attach(ctx context.Context, what, id string, o client.ContainerAttachOptions) (containers.Session, error) {
+	c, cli, err := se.e.inspect(ctx, what, id)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +70,17 @@ func (d *Driver) attach(ctx context.Context, what, id string, o client.Container
 	o.Stdin = o.Stdin && c.Config != nil && c.Config.OpenStdin
 	res, err := cli.ContainerAttach(ctx, id, o)
 	if err != nil {
-		return nil, d.fail(ctx, cli, what, err)
+		return nil, se.e.fail(ctx, cli, what, err)
 	}
-	s := &session{d: d, cli: cli, conn: res.HijackedResponse, tty: c.Config != nil && c.Config.Tty, container: id}
+	s := &session{e: se.e, cli: cli, conn: res.HijackedResponse, tty: c.Config != nil && c.Config.Tty, container: id}
 	s.close = sync.OnceFunc(s.conn.Close)
 	return s, nil
 }
 
 // Exec runs a command in a container.
-func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
+func (se *sessions) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
 	what := "run a command in container " + short(id)
-	cli, err := d.client(ctx)
+	cli, err := se.e.client(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -87,7 +90,7 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 	if err == nil {
 		var res client.ExecAttachResult
 		if res, err = cli.ExecAttach(ctx, made.ID, client.ExecAttachOptions{TTY: c.TTY}); err == nil {
-			s := &session{d: d, cli: cli, conn: res.HijackedResponse, tty: c.TTY, container: id, exec: made.ID}
+			s := &session{e: se.e, cli: cli, conn: res.HijackedResponse, tty: c.TTY, container: id, exec: made.ID}
 			s.close = sync.OnceFunc(s.conn.Close)
 			if c.TTY && c.Size != (containers.Size{}) {
 				_ = s.Resize(ctx, c.Size) // the command runs nevertheless
@@ -98,7 +101,7 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 	if errdefs.IsConflict(err) { // the container does not run
 		return nil, fmt.Errorf("%s: %w: %s", what, containers.ErrNotFound, containers.CleanMessage(err.Error()))
 	}
-	return nil, d.fail(ctx, cli, what, err)
+	return nil, se.e.fail(ctx, cli, what, err)
 }
 
 // Copy passes on the output: one stream of a terminal, otherwise two.
@@ -157,7 +160,7 @@ func (s *session) Resize(ctx context.Context, to containers.Size) error {
 	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
 		return nil // the program does not run
 	}
-	return s.d.fail(ctx, s.cli, "resize the terminal of container "+short(s.container), err)
+	return s.e.fail(ctx, s.cli, "resize the terminal of container "+short(s.container), err)
 }
 
 // Wait polls the engine for the command's exit code, which may follow a little after the
@@ -167,7 +170,7 @@ func (s *session) Wait(ctx context.Context) (int, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		got, err := s.cli.ExecInspect(ctx, s.exec, client.ExecInspectOptions{})
 		if err != nil {
-			return 0, s.d.fail(ctx, s.cli, what, err)
+			return 0, s.e.fail(ctx, s.cli, what, err)
 		}
 		if !got.Running {
 			return got.ExitCode, nil
@@ -194,7 +197,7 @@ func (s *session) Signal(ctx context.Context, sig syscall.Signal) error {
 		return nil
 	}
 	if err != nil {
-		return s.d.fail(ctx, s.cli, what, err)
+		return s.e.fail(ctx, s.cli, what, err)
 	}
 	handle, err := unix.PidfdOpen(first.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
