@@ -16,6 +16,16 @@ const allLinear = "all-linear"
 // name.
 var heads = []string{"lm_head", "decoder", "classifier", "head", "heads", "fc", "score"}
 
+// adapters has the settings of adapters (LoRA), and the layers that could have them.
+type adapters struct {
+	Rank    int64    // rank of the adapters, or 0 if everything is trained
+	Targets []string // names of the layers that get adapters, or none for the builder's default
+
+	dora    bool            // adapters have a magnitude
+	linears map[string]bool // names of all linear layers, collected if there are targets
+	adapts  int             // adapters added so far
+}
+
 // Adapted adds a linear layer that gets an adapter if the user names no layers.
 func (g *Graph) Adapted(name string, in int, out int64, bias bool) int {
 	if g.Rank == 0 || len(g.Targets) > 0 {
@@ -26,19 +36,19 @@ func (g *Graph) Adapted(name string, in int, out int64, bias bool) int {
 
 // targeted reports whether the user requested an adapter for the layer called name. Only
 // the last part of the name counts.
-func (g *Graph) targeted(name string) bool {
-	if g.Rank == 0 {
+func (a *adapters) targeted(name string) bool {
+	if a.Rank == 0 {
 		return false
 	}
 	last := name[strings.LastIndexByte(name, '.')+1:]
-	if g.linears == nil {
-		g.linears = map[string]bool{}
+	if a.linears == nil {
+		a.linears = map[string]bool{}
 	}
-	g.linears[last] = true
-	if slices.Contains(g.Targets, allLinear) {
+	a.linears[last] = true
+	if slices.Contains(a.Targets, allLinear) {
 		return !slices.Contains(heads, last)
 	}
-	return slices.Contains(g.Targets, last)
+	return slices.Contains(a.Targets, last)
 }
 
 // adapter adds a linear layer and its adapter (LoRA): two small linear layers, whose
@@ -71,19 +81,19 @@ func (g *Graph) magnitude(base, up int, out int64) int {
 }
 
 // checkAdapters refuses adapters that would train nothing.
-func (g *Graph) checkAdapters() error {
+func (a *adapters) checkAdapters() error {
 	switch {
-	case g.Rank == 0 && g.dora:
+	case a.Rank == 0 && a.dora:
 		return fmt.Errorf("DoRA decomposes adapters; give their rank as well (LoRA), for example 16")
-	case g.Rank == 0 && len(g.Targets) > 0:
+	case a.Rank == 0 && len(a.Targets) > 0:
 		return fmt.Errorf("layers for adapters are named, but no rank; give the rank as well, for example 16")
-	case g.Rank == 0 || g.adapts > 0:
+	case a.Rank == 0 || a.adapts > 0:
 		return nil
-	case len(g.Targets) == 0:
+	case len(a.Targets) == 0:
 		return fmt.Errorf("has no linear query and value projections for adapters (LoRA)")
 	}
-	names := slices.Sorted(maps.Keys(g.linears))
-	return fmt.Errorf("has no layer %s for adapters (LoRA); it has %s, and %s is every one but the last", strings.Join(g.Targets, ", "), strings.Join(names, ", "), allLinear)
+	names := slices.Sorted(maps.Keys(a.linears))
+	return fmt.Errorf("has no layer %s for adapters (LoRA); it has %s, and %s is every one but the last", strings.Join(a.Targets, ", "), strings.Join(names, ", "), allLinear)
 }
 
 // quantize stores the frozen matrices of linear layers with 4 or 8 bits a number. PEFT's
@@ -97,4 +107,13 @@ func quantize(c *models.Config, bits int) {
 			l.Bits = bits
 		}
 	}
+}
+
+// Trained adds layers that are trained in addition to adapters, as PEFT trains the layers
+// of a new head.
+func (a *adapters) Trained(add func()) {
+	rank := a.Rank
+	a.Rank = 0
+	add()
+	a.Rank = rank
 }

@@ -54,7 +54,7 @@ func (e Network) Config(set string, o models.Overrides) (*models.Config, error) 
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{Rank: int64(o.LoRA), Targets: o.Targets, dora: o.DoRA}
+	g := &Graph{operations: operations{adapters: adapters{Rank: int64(o.LoRA), Targets: o.Targets, dora: o.DoRA}}}
 	e.Build(g, size)
 	if g.err != nil {
 		return nil, g.err
