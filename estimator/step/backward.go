@@ -7,7 +7,7 @@ func (r *run) backward() error {
 	r.back = true
 	defer func() { r.back = false }()
 	for i := len(r.layers) - 1; i >= 0; i-- {
-		if err := r.at(r.layers[i].block, true); err != nil {
+		if err := r.gathering.at(r.layers[i].block, true); err != nil {
 			return err
 		}
 		if b := r.layers[i].block; b > 0 && r.train.Checkpointing {
@@ -25,10 +25,10 @@ func (r *run) backward() error {
 			return err
 		}
 	}
-	for v := range r.grads {
-		r.letGo(int32(v))
+	for v := range r.flows.grads {
+		r.flows.letGo(int32(v))
 	}
-	if err := r.reduceRest(); err != nil {
+	if err := r.gathering.reduceRest(); err != nil {
 		return err
 	}
 	return r.reduce()
@@ -101,13 +101,13 @@ func (r *run) gradients(i int) error {
 		if err := r.lossGradient(l); err != nil {
 			return err
 		}
-	} else if r.grads[l.value] >= 0 {
+	} else if r.flows.grads[l.value] >= 0 {
 		if err := r.bothGradients(l); err != nil {
 			return err
 		}
 	}
-	r.passed(l)
-	r.letGo(l.value)
+	r.live.passed(l)
+	r.flows.letGo(l.value)
 	r.releaseExtras(i)
 	for _, s := range l.kept {
 		if r.away {
@@ -120,14 +120,14 @@ func (r *run) gradients(i int) error {
 }
 
 func (r *run) inputGradients(l *layer) error {
-	out := r.grads[l.value]
+	out := r.flows.grads[l.value]
 	for _, v := range l.inputs {
 		if !r.values[v].grad {
 			continue
 		}
 		if l.passes {
-			r.pieces[out].refs++
-			if err := r.accumulate(v, out); err != nil {
+			r.flows.pieces[out].refs++
+			if err := r.flows.accumulate(v, out); err != nil {
 				return err
 			}
 			continue
@@ -145,7 +145,7 @@ func (r *run) inputGradients(l *layer) error {
 		if err := r.workspace(l, r.env.Data); err != nil {
 			return err
 		}
-		if err := r.accumulate(v, r.piece(c)); err != nil {
+		if err := r.flows.accumulate(v, r.flows.piece(c)); err != nil {
 			return err
 		}
 	}
@@ -192,7 +192,7 @@ func (r *run) weightGradients(l *layer) error {
 			return err
 		}
 		if r.stage() > 0 {
-			if err := r.collect(&r.weights[w], &c); err != nil {
+			if err := r.zero.collect(&r.weights[w], &c); err != nil {
 				return err
 			}
 		}
@@ -227,52 +227,62 @@ func (r *run) weightGradient(l *layer, w int32) (chunk, error) {
 	return c, err
 }
 
+// flows contains the gradients of values during a backward pass.
+type flows struct {
+	plan *Plan
+	use  *usage
+
+	grads  []int32 // by value: index into pieces, or -1
+	pieces []piece
+	spare  []int32 // unused indexes of pieces
+}
+
 // piece stores a gradient with one reference.
-func (r *run) piece(c chunk) int32 {
+func (f *flows) piece(c chunk) int32 {
 	p := piece{chunk: c, refs: 1}
-	if n := len(r.spare); n > 0 {
-		i := r.spare[n-1]
-		r.spare = r.spare[:n-1]
-		r.pieces[i] = p
+	if n := len(f.spare); n > 0 {
+		i := f.spare[n-1]
+		f.spare = f.spare[:n-1]
+		f.pieces[i] = p
 		return i
 	}
-	r.pieces = append(r.pieces, p)
-	return int32(len(r.pieces) - 1)
+	f.pieces = append(f.pieces, p)
+	return int32(len(f.pieces) - 1)
 }
 
 // accumulate adds the gradient g to the gradient of value v. It adds in place if no other
 // value shares the gradient of v, otherwise in new memory.
-func (r *run) accumulate(v, g int32) error {
-	old := r.grads[v]
+func (f *flows) accumulate(v, g int32) error {
+	old := f.grads[v]
 	switch {
 	case old < 0:
-		r.grads[v] = g
+		f.grads[v] = g
 		return nil
-	case r.pieces[old].refs == 1 && r.pieces[old].bytes == r.values[v].bytes:
-		r.unref(g)
+	case f.pieces[old].refs == 1 && f.pieces[old].bytes == f.plan.values[v].bytes:
+		f.unref(g)
 		return nil
 	}
-	sum, err := r.take(r.values[v].bytes, Activations)
+	sum, err := f.use.take(f.plan.values[v].bytes, Activations)
 	if err != nil {
 		return err
 	}
-	r.grads[v] = r.piece(sum)
-	r.unref(old)
-	r.unref(g)
+	f.grads[v] = f.piece(sum)
+	f.unref(old)
+	f.unref(g)
 	return nil
 }
 
-func (r *run) letGo(v int32) {
-	if g := r.grads[v]; g >= 0 {
-		r.grads[v] = -1
-		r.unref(g)
+func (f *flows) letGo(v int32) {
+	if g := f.grads[v]; g >= 0 {
+		f.grads[v] = -1
+		f.unref(g)
 	}
 }
 
-func (r *run) unref(g int32) {
-	p := &r.pieces[g]
+func (f *flows) unref(g int32) {
+	p := &f.pieces[g]
 	if p.refs--; p.refs == 0 {
-		r.release(&p.chunk)
-		r.spare = append(r.spare, g)
+		f.use.release(&p.chunk)
+		f.spare = append(f.spare, g)
 	}
 }

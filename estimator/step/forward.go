@@ -4,7 +4,7 @@ package step
 // checkpointed block, after which only values that other blocks use remain.
 func (r *run) forward(from, to int, keeping bool) error {
 	for i := from; i < to; i++ {
-		if err := r.at(r.layers[i].block, r.back); err != nil {
+		if err := r.gathering.at(r.layers[i].block, r.back); err != nil {
 			return err
 		}
 		if b := r.layers[i].block; keeping && b > 0 && r.train.Checkpointing {

@@ -10,6 +10,9 @@ import "carma/configs/models"
 // buffer that is reduced over the GPUs and stays until the next block's buffer replaces
 // it. Parameters outside of blocks stay whole during the pass.
 type gathering struct {
+	plan *Plan
+	use  *usage
+
 	blocks                    map[int]gathered
 	inside                    int // the running block, or 0
 	whole                     map[int]*chunk
@@ -22,20 +25,20 @@ type gathering struct {
 type gathered struct{ weights, grads, reduced int64 }
 
 // fsdp reports whether FSDP gathers the parts of blocks.
-func (r *run) fsdp() bool {
-	return r.shards > 1 && (r.train.Parallel == models.FSDP || r.train.Parallel == models.FSDPGrad)
+func (p *Plan) fsdp() bool {
+	return p.shards > 1 && (p.train.Parallel == models.FSDP || p.train.Parallel == models.FSDPGrad)
 }
 
 // gatherable returns the sizes of the blocks. With mixed precision (amp), gradients are
 // reduced in 32 bits.
-func (r *run) gatherable() map[int]gathered {
+func (p *Plan) gatherable() map[int]gathered {
 	blocks := map[int]gathered{}
-	for i := range r.weights {
-		w := &r.weights[i]
+	for i := range p.weights {
+		w := &p.weights[i]
 		b := blocks[w.block]
-		b.weights += r.gathered(w)
+		b.weights += p.gathered(w)
 		if w.trainable {
-			b.grads += r.gathered(w)
+			b.grads += p.gathered(w)
 			b.reduced += w.bytes
 		}
 		blocks[w.block] = b
@@ -45,12 +48,11 @@ func (r *run) gatherable() map[int]gathered {
 
 // at records that layers of a block run now, or layers outside of blocks if block is 0.
 // back is set in the backward pass.
-func (r *run) at(block int, back bool) (err error) {
-	g := &r.gathering
-	if !r.fsdp() || block == g.inside {
+func (g *gathering) at(block int, back bool) (err error) {
+	if !g.plan.fsdp() || block == g.inside {
 		return nil
 	}
-	if err := r.leave(back); err != nil {
+	if err := g.leave(back); err != nil {
 		return err
 	}
 	g.inside = block
@@ -59,78 +61,76 @@ func (r *run) at(block int, back bool) (err error) {
 	}
 	b := g.blocks[block]
 	if g.whole[block] == nil {
-		r.release(&g.next)
-		if g.buffer, err = r.take(b.weights, Weights); err != nil {
+		g.use.release(&g.next)
+		if g.buffer, err = g.use.take(b.weights, Weights); err != nil {
 			return err
 		}
-		c, err := r.take(b.weights, Weights)
+		c, err := g.use.take(b.weights, Weights)
 		if err != nil {
 			return err
 		}
-		r.release(&g.buffer)
+		g.use.release(&g.buffer)
 		g.whole[block] = &c
 	}
 	if !back {
 		return nil
 	}
-	if g.grads, err = r.take(b.grads, Gradients); err != nil {
+	if g.grads, err = g.use.take(b.grads, Gradients); err != nil {
 		return err
 	}
 	if before, ok := g.blocks[block-1]; ok && block > 1 && g.whole[block-1] == nil {
-		g.next, err = r.take(before.weights, Weights)
+		g.next, err = g.use.take(before.weights, Weights)
 	}
 	return err
 }
 
 // leave ends the block that has run.
-func (r *run) leave(back bool) (err error) {
-	g := &r.gathering
+func (g *gathering) leave(back bool) (err error) {
 	if g.inside == 0 {
 		return nil
 	}
-	if back || r.train.Parallel == models.FSDP {
-		r.release(g.whole[g.inside])
+	if back || g.plan.train.Parallel == models.FSDP {
+		g.use.release(g.whole[g.inside])
 		delete(g.whole, g.inside)
 	}
 	if back {
-		r.release(&g.reduced)
-		if g.reduced, err = r.take(g.blocks[g.inside].reduced, Gradients); err != nil {
+		g.use.release(&g.reduced)
+		if g.reduced, err = g.use.take(g.blocks[g.inside].reduced, Gradients); err != nil {
 			return err
 		}
-		r.release(&g.grads)
+		g.use.release(&g.grads)
 	}
 	g.inside = 0
 	return nil
 }
 
 // gatherRest gathers the weights outside of blocks, for a pass.
-func (r *run) gatherRest() (err error) {
-	r.gathering = gathering{blocks: r.gatherable(), whole: map[int]*chunk{}}
-	r.gathering.rest, err = r.take(r.gathering.blocks[0].weights, Weights)
+func (g *gathering) gatherRest() (err error) {
+	*g = gathering{plan: g.plan, use: g.use, blocks: g.plan.gatherable(), whole: map[int]*chunk{}}
+	g.rest, err = g.use.take(g.blocks[0].weights, Weights)
 	return err
 }
 
 // reduceRest reduces the gradients of weights outside of blocks, at the end of a pass.
-func (r *run) reduceRest() error {
-	if !r.fsdp() {
+func (g *gathering) reduceRest() error {
+	if !g.plan.fsdp() {
 		return nil
 	}
-	g := &r.gathering
-	if err := r.leave(true); err != nil {
+	if err := g.leave(true); err != nil {
 		return err
 	}
-	r.release(&g.next)
-	r.release(&g.rest)
-	whole, err := r.take(g.blocks[0].grads, Gradients)
+	g.use.release(&g.next)
+	g.use.release(&g.rest)
+	whole, err := g.use.take(g.blocks[0].grads, Gradients)
 	if err != nil {
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	r.release(&g.reduced)
-	sum, err := r.take(g.blocks[0].reduced, Gradients)
-	r.release(&whole)
-	r.release(&sum)
+	g.use.release(&g.reduced)
+	sum, err := g.use.take(g.blocks[0].reduced, Gradients)
+	g.use.release(&whole)
+	g.use.release(&sum)
 	return err
 }

@@ -19,17 +19,17 @@ import "carma/configs/models"
 // copied, nothing within a block. Weights are not copied.
 
 // hostStates reports whether the optimizer's states are on the host.
-func (r *run) hostStates() bool { return r.train.Offloads(models.OffloadOptimizer) }
+func (p *Plan) hostStates() bool { return p.train.Offloads(models.OffloadOptimizer) }
 
 // hostGradients reports whether gradients leave the GPU when they are whole.
-func (r *run) hostGradients() bool {
-	if r.train.Offloads(models.OffloadParameters) {
+func (p *Plan) hostGradients() bool {
+	if p.train.Offloads(models.OffloadParameters) {
 		return true
 	}
-	return r.stage() > 1 && r.hostStates()
+	return p.stage() > 1 && p.hostStates()
 }
 
-func (r *run) hostWeights() bool { return r.train.Offloads(models.OffloadParameters) }
+func (p *Plan) hostWeights() bool { return p.train.Offloads(models.OffloadParameters) }
 
 // fetch copies the tensors that layer i keeps back to the GPU.
 func (r *run) fetch(i int) error {

@@ -47,8 +47,8 @@ func (r *run) optimize() error {
 
 // updated returns the weight that the optimizer updates. With ZeRO this is the
 // full-precision copy of a 16-bit weight.
-func (r *run) updated(w *weight) weight {
-	if u := *w; r.masters() && w.element < 4 {
+func (p *Plan) updated(w *weight) weight {
+	if u := *w; p.masters() && w.element < 4 {
 		u.bytes, u.element = 4*w.numbers(), 4
 		return u
 	}

@@ -6,7 +6,7 @@ type script struct{ batch, results []chunk }
 // passes returns the number of forward and backward passes that are simulated for a step
 // of the optimizer. The second pass adds its gradients to the gradients of the first.
 // Further passes would repeat the second.
-func (r *run) passes() int { return max(min(r.train.Accumulate, 2), 1) }
+func (p *Plan) passes() int { return max(min(p.train.Accumulate, 2), 1) }
 
 // pass runs forwards and backwards once. The first pass of a step begins without
 // gradients; ZeRO 1 adds them up over the GPUs in the last.

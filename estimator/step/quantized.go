@@ -51,13 +51,3 @@ func (r *run) unpin(s int32) bool {
 	r.memory[s] = chunk{}
 	return true
 }
-
-// temporary allocates memory that is freed before the next operation.
-func (r *run) temporary(bytes int64, k Kind) error {
-	if bytes == 0 {
-		return nil
-	}
-	c, err := r.take(bytes, k)
-	r.release(&c)
-	return err
-}

@@ -10,7 +10,7 @@ import (
 
 // spares contains finished runs for reuse. A large network's run takes megabytes, which
 // would be most of an estimate's garbage.
-var spares = sync.Pool{New: func() any { return &run{allocator: allocator.New(allocator.Options{})} }}
+var spares = sync.Pool{New: func() any { return &run{usage: &usage{allocator: allocator.New(allocator.Options{})}} }}
 
 // sparePlans contains unused plans, for the same reason.
 var sparePlans = sync.Pool{New: func() any { return new(Plan) }}
@@ -38,16 +38,19 @@ func newRun(p *Plan, env *Environment) *run {
 		options.Limit = max(env.Capacity-env.ContextFor(p.convs), 1)
 	}
 	old := spares.Get().(*run)
+	use := &usage{allocator: old.allocator}
 	r := &run{
-		Plan: p, env: env, allocator: old.allocator,
+		Plan: p, env: env, usage: use,
 		memory: cleared(old.memory, len(p.storages)), alive: cleared(old.alive, len(p.storages)), saves: cleared(old.saves, len(p.storages)), pinned: cleared(old.pinned, len(p.storages)), nodes: old.nodes[:0],
-		extras: cleared(old.extras, len(p.layers)), grads: cleared(old.grads, len(p.values)), gradient: cleared(old.gradient, len(p.weights)),
+		extras: cleared(old.extras, len(p.layers)), gradient: cleared(old.gradient, len(p.weights)),
 		partial: cleared(old.partial, len(p.weights)),
-		weight:  old.weight[:0], state: old.state[:0], held: old.held[:0], pieces: old.pieces[:0], spare: old.spare[:0],
+		weight:  old.weight[:0], state: old.state[:0], held: old.held[:0],
+		flows:     flows{plan: p, use: use, grads: cleared(old.flows.grads, len(p.values)), pieces: old.flows.pieces[:0], spare: old.flows.spare[:0]},
+		gathering: gathering{plan: p, use: use}, zero: zero{plan: p, use: use}, live: live{plan: p, use: use},
 	}
 	r.away = p.train.Offloads(models.OffloadActivations)
-	for i := range r.grads {
-		r.grads[i] = -1
+	for i := range r.flows.grads {
+		r.flows.grads[i] = -1
 	}
 	r.allocator.Reset(options)
 	r.allocator.Grow(2*len(p.layers) + 5*len(p.weights))
@@ -57,6 +60,7 @@ func newRun(p *Plan, env *Environment) *run {
 // done releases the memory of the run for reuse.
 func (r *run) done() {
 	r.Plan, r.env = nil, nil
+	r.flows.plan, r.gathering, r.zero, r.live = nil, gathering{}, zero{}, live{}
 	spares.Put(r)
 }
 
@@ -68,4 +72,17 @@ func cleared[T any](old []T, n int) []T {
 	old = old[:n]
 	clear(old)
 	return old
+}
+
+// listed copies a list into memory that all lists of the plan share.
+func (p *planner) listed(list []int32) []int32 {
+	if len(list) == 0 {
+		return nil
+	}
+	if cap(p.lists)-len(p.lists) < len(list) {
+		p.lists = make([]int32, 0, max(4096, len(list)))
+	}
+	start := len(p.lists)
+	p.lists = append(p.lists, list...)
+	return p.lists[start:len(p.lists):len(p.lists)]
 }

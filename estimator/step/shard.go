@@ -14,9 +14,9 @@ func sharded(p models.Parallel) bool {
 // masters reports whether the optimizer updates full-precision copies of 16-bit weights.
 // DeepSpeed does so. FSDP updates the weights themselves; its mixed precision is called
 // amp here: FP32 weights that are gathered in 16 bits.
-func (r *run) masters() bool {
-	p := r.train.Parallel
-	return r.train.Masters || p == models.ZeRO1 || p == models.ZeRO2 || p == models.ZeRO3
+func (p *Plan) masters() bool {
+	by := p.train.Parallel
+	return p.train.Masters || by == models.ZeRO1 || by == models.ZeRO2 || by == models.ZeRO3
 }
 
 // gathers reports whether each GPU has only a part of the weights between the steps, so
@@ -25,25 +25,25 @@ func gathers(p models.Parallel) bool {
 	return p == models.ZeRO3 || p == models.FSDP || p == models.FSDPGrad
 }
 
-func (r *run) gathers() bool { return gathers(r.train.Parallel) }
+func (p *Plan) gathers() bool { return gathers(p.train.Parallel) }
 
-func (r *run) weightShards() int64 {
-	if r.gathers() {
-		return r.shards
+func (p *Plan) weightShards() int64 {
+	if p.gathers() {
+		return p.shards
 	}
 	return 1
 }
 
-func (r *run) gradShards() int64 {
-	if r.fsdp() {
-		return r.shards
+func (p *Plan) gradShards() int64 {
+	if p.fsdp() {
+		return p.shards
 	}
 	return 1
 }
 
 // gathered returns the size of a gathered weight, in bytes.
-func (r *run) gathered(w *weight) int64 {
-	if r.train.Precision == models.AMP && w.element > 1 {
+func (p *Plan) gathered(w *weight) int64 {
+	if p.train.Precision == models.AMP && w.element > 1 {
 		return 2 * w.numbers()
 	}
 	return w.bytes
@@ -59,7 +59,7 @@ func (r *run) unshard() ([]chunk, error) {
 		return nil, nil
 	}
 	if r.fsdp() {
-		return nil, r.gatherRest()
+		return nil, r.gathering.gatherRest()
 	}
-	return nil, r.putTogether()
+	return nil, r.live.putTogether()
 }

@@ -76,22 +76,11 @@ func (p *Plan) Simulate(env *Environment) (Result, error) {
 	return result, err
 }
 
-// chunk is an allocation with its kind of use.
-type chunk struct {
-	block allocator.Block
-	bytes int64
-	kind  Kind
-	held  bool
-}
-
 // run is the state of a simulation.
 type run struct {
 	*Plan
-	env       *Environment
-	allocator *allocator.Allocator
-	now, peak [kinds]int64
-	total     int64
-	most      int64
+	*usage
+	env *Environment
 
 	memory []chunk // by storage
 	alive  []bool  // by storage: the forward pass may still use it
@@ -99,9 +88,7 @@ type run struct {
 	pinned []bool  // by storage: an autograd node keeps it
 	nodes  []chunk // chunks that autograd nodes of the last pass keep
 	extras []extras
-	grads  []int32 // by value: index into pieces, or -1
-	pieces []piece
-	spare  []int32
+	flows  flows
 
 	weight, gradient, state []chunk
 	partial                 []partial // by weight: the sum of its gradients so far, if layers share the weight
@@ -158,7 +145,7 @@ func (r *run) steps() error {
 			return err
 		}
 	}
-	if err := r.lasting(); err != nil {
+	if err := r.zero.lasting(); err != nil {
 		return err
 	}
 	var script script
@@ -190,36 +177,6 @@ func (r *run) buckets() error {
 		}
 	}
 	return nil
-}
-
-// take allocates memory and counts it by kind.
-func (r *run) take(bytes int64, k Kind) (chunk, error) {
-	b, err := r.allocator.Alloc(bytes)
-	if err != nil {
-		return chunk{}, err
-	}
-	r.now[k] += bytes
-	r.total += bytes
-	if r.total > r.most {
-		r.most, r.peak = r.total, r.now
-	}
-	return chunk{block: b, bytes: bytes, kind: k, held: true}, nil
-}
-
-func (r *run) release(c *chunk) {
-	if !c.held {
-		return
-	}
-	r.allocator.Free(c.block)
-	r.now[c.kind] -= c.bytes
-	r.total -= c.bytes
-	*c = chunk{}
-}
-
-func (r *run) releaseAll(cs []chunk) {
-	for i := range cs {
-		r.release(&cs[i])
-	}
 }
 
 // batch loads the model's inputs.
