@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"carma/containers/kubernetes/manifest"
 	"context"
 	"sync"
 	"time"
@@ -10,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"carma/containers/kubernetes/manifest"
 )
 
 // hints delivers the present state of a pod to its subscribers. One stream of events

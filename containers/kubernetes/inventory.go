@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"carma/containers/kubernetes/manifest"
 	"cmp"
 	"context"
 	"slices"
@@ -9,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"carma/containers/kubernetes/manifest"
 )
 
 // Device is a GPU that a node offers.

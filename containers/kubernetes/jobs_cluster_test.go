@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"carma/containers/kubernetes/manifest"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"carma/containers/kubernetes/manifest"
 )
 
 // jobsServed is the part of a cluster that has Jobs.

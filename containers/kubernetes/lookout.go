@@ -1,13 +1,14 @@
 package kubernetes
 
 import (
-	"carma/containers/kubernetes/manifest"
 	"context"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"carma/containers/kubernetes/manifest"
 )
 
 // podWatch observes pods, and keeps what was seen of them last.

@@ -1,13 +1,14 @@
 package kubernetes
 
 import (
-	"carma/containers/kubernetes/manifest"
 	"encoding/json"
 	"os"
 	"reflect"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"carma/containers/kubernetes/manifest"
 )
 
 // nvidiaSlice is a slice as NVIDIA's DRA driver 0.5.0 published it for an H100 with

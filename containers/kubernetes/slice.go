@@ -1,12 +1,13 @@
 package kubernetes
 
 import (
-	"carma/containers/kubernetes/manifest"
 	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carma/containers/kubernetes/manifest"
 )
 
 // SimulatedDriver is the name of the DRA driver of simulated GPUs, and of its device

@@ -1,8 +1,6 @@
 package kubernetes
 
 import (
-	"carma/containers"
-	"carma/containers/kubernetes/manifest"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +14,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carma/containers"
+	"carma/containers/kubernetes/manifest"
 )
 
 // Names in agents' reports. The daemon's requests to an agent are in the agent's Lease

@@ -1,11 +1,12 @@
 package kubernetes
 
 import (
-	"carma/containers/kubernetes/manifest"
 	"net/http"
 	"reflect"
 	"slices"
 	"testing"
+
+	"carma/containers/kubernetes/manifest"
 )
 
 // TestForgive: a daemon asks an agent to forget faults; the agent is asked until it

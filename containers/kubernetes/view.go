@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"carma/containers/kubernetes/manifest"
 	"context"
 	"sync"
 
@@ -10,6 +9,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"carma/containers/kubernetes/manifest"
 )
 
 // view is the cluster as the driver sees it: by streams of changes, which begin with the

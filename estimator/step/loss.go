@@ -1,8 +1,9 @@
 package step
 
 import (
-	"carma/configs/models"
 	"math/bits"
+
+	"carma/configs/models"
 )
 
 const crossEntropy = models.CrossEntropy

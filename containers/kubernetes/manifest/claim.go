@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"carma/containers"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carma/containers"
 )
 
 // pinTo returns the CEL expression that only one device satisfies.

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"carma/containers"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -12,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"carma/containers"
 )
 
 // NodeKey is the annotation of a Job's pod with the node of its GPUs.

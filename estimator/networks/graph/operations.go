@@ -1,9 +1,10 @@
 package graph
 
 import (
-	"carma/configs/models"
 	"fmt"
 	"slices"
+
+	"carma/configs/models"
 )
 
 // operations is the list of a network's layers, and adds the operations that modules are
