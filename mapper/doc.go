@@ -65,7 +65,7 @@
 //     Kept by runner/monitor.go (run), mapper/sim/engine.go (look).
 //  12. Never let time go back, across restarts either. An event with an older
 //     instant happens "now", so timers move and waiting times are wrong.
-//     Kept by runner/clock.go (Now), runner/clock_boot.go (restoreClock), the agenda of
+//     Kept by runner/clock/clock.go (Now), runner/clock_boot.go (restoreClock), the agenda of
 //     mapper/sim/agenda.go (next).
 //  13. Number tasks upwards. A number that is not above the last one counts as a
 //     repetition and is ignored, so the submission is lost.

@@ -20,6 +20,7 @@ import (
 	"carma/estimator"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
 
@@ -44,7 +45,7 @@ func benchDaemon(b *testing.B) (socket string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := New(ctx, opt, Deps{
 		Journal: j, Logs: tasklog.Open(filepath.Join(dir, "logs"), 0), Driver: engine, GPUs: newCards(4, 40*units.GiB),
-		Estimator: estimator.NewCatalogue(nil), Clock: NewClock(1), Log: zerolog.New(io.Discard),
+		Estimator: estimator.NewCatalogue(nil), Clock: clock.New(1), Log: zerolog.New(io.Discard),
 	})
 	if err != nil {
 		b.Fatal(err)

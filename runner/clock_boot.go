@@ -4,92 +4,51 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/journal"
-
-	"golang.org/x/sys/unix"
 )
-
-// uptime is the time since a boot. The kernel counts it evenly, also while the machine
-// sleeps.
-type uptime struct {
-	Boot  string        `json:"boot"` // the boot's ID, or "" if unknown
-	Since time.Duration `json:"since"`
-}
-
-// upFor asks the kernel for the uptime, and returns zero if it is unknown.
-func upFor() uptime {
-	var ts unix.Timespec
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
-		return uptime{}
-	}
-	return uptime{strings.TrimSpace(string(id)), time.Duration(ts.Nano())}
-}
 
 // bootKey is the key in the journal's meta under which a start stores the daemon's time
 // and the machine's uptime.
 const bootKey = "boot"
 
-type lastStart struct {
-	uptime
-	At units.Instant `json:"at"`
-}
-
-// clockSlack is the largest difference of two clocks that drift explains. A larger
-// difference means that a clock was set.
-const clockSlack = time.Minute
-
-// restoreClock sets the daemon's time at a start: it continues from the journal's end. If the
-// wall clock was set back, time still moves forward. If it was set forward, no task ends
-// early: while the machine is up, the kernel's uptime says how much time has passed. After
-// a boot only the wall clock is left; the containers have ended then.
-func (r *Runner) restoreClock(up uptime) error {
-	now, why := r.Clock.Now(), ""
-	then, known, err := r.lastStart()
+// restoreClock sets the daemon's time at a start. See [clock.Clock.Restore].
+func (r *Runner) restoreClock(up clock.Uptime) error {
+	before, err := r.lastStart()
 	if err != nil {
 		return err
 	}
-	at := now
-	if known && up.Boot != "" && then.Boot == up.Boot && r.opt.SetSpeed == nil && r.placed() {
-		if passed := then.At.Add(up.Since - then.Since); now.Sub(passed) > clockSlack {
-			at, why = passed, "the wall clock was set forward while tasks ran; the daemon's time goes on by what has really passed, until the machine is booted"
-		}
+	if r.opt.SetSpeed != nil || !r.placed() {
+		before = nil
 	}
-	if last := r.state.Now(); at < last {
-		at = last
-		if at.Sub(now) > clockSlack {
-			why = "the wall clock was set back; the daemon's time goes on from the journal's last instant"
-		}
+	start, warning, lag := r.Clock.Restore(before, up, r.state.Now())
+	if warning != "" {
+		r.Log.Warn().Stringer("by", lag.Round(time.Second)).Msg(warning)
 	}
-	if at != now {
-		r.Clock.SetTo(at)
-	}
-	if why != "" {
-		r.Log.Warn().Stringer("by", now.Sub(at).Round(time.Second)).Msg(why)
-	}
-	b, err := json.Marshal(lastStart{up, at})
+	b, err := json.Marshal(start)
 	if err != nil {
 		return err
 	}
 	return r.note(bootKey, b)
 }
 
-func (r *Runner) lastStart() (then lastStart, known bool, err error) {
+// lastStart returns the last start in the journal, or nil if there is none.
+func (r *Runner) lastStart() (*clock.Start, error) {
 	b, err := r.Journal.Meta(bootKey)
 	if errors.Is(err, journal.ErrNotFound) {
-		return then, false, nil
+		return nil, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(b, &then)
+	if err != nil {
+		return nil, err
 	}
-	return then, err == nil, err
+	s := new(clock.Start)
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // placed reports whether any task is placed.
@@ -106,9 +65,9 @@ func (r *Runner) placed() bool {
 func (r *Runner) checkClock() api.Check {
 	c := api.Check{Name: "clock", Status: "ok", Detail: "the daemon's time is the wall clock's"}
 	switch ahead := r.Clock.Ahead().Round(time.Second); {
-	case ahead > clockSlack:
+	case ahead > clock.Slack:
 		c.Status, c.Detail = "warning", fmt.Sprintf("the daemon's time is %s ahead of the wall clock, which was set back", ahead)
-	case ahead < -clockSlack:
+	case ahead < -clock.Slack:
 		c.Status, c.Detail = "warning", fmt.Sprintf("the daemon's time is %s behind the wall clock, which was set forward", -ahead)
 	}
 	if c.Status != "ok" {

@@ -7,6 +7,7 @@ import (
 	"carma/internal/units"
 
 	"carma/runner/api"
+	"carma/runner/clock"
 )
 
 // TestClockSet: a wall clock that is set back or forward across a restart
@@ -29,15 +30,15 @@ func TestClockSet(t *testing.T) {
 		g.running(g.run(api.Submit{Image: "train", Mem: int64(units.GiB), TimeLimit: limit}))
 		g.stop()
 		last := g.Runner.state.Now()
-		then, known, err := g.lastStartOf()
-		if err != nil || !known || then.Boot == "" {
+		then, err := g.lastStartOf()
+		if err != nil || then == nil || then.Boot == "" {
 			t.Fatalf("%s: the last start: %+v, %v", name, then, err)
 		}
 		r := &Runner{Deps: g.Runner.Deps, opt: g.opt, state: g.Runner.state}
 		r.Journal = g.reopened()
 		wall := last.Time().Add(c.wall)
-		r.Clock = &Clock{now: func() time.Time { return wall }, wall: wall, sim: units.InstantOf(wall), speed: 1}
-		up := uptime{then.Boot, then.Since + last.Sub(then.At) + c.passed}
+		r.Clock = clock.NewFrom(func() time.Time { return wall }, 1)
+		up := clock.Uptime{Boot: then.Boot, Since: then.Since + last.Sub(then.At) + c.passed}
 		if c.booted {
 			up.Boot = "another"
 		}

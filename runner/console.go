@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/clock"
 )
 
 const (
@@ -40,7 +41,7 @@ type console struct {
 	tty bool
 	// talks is set if the container has a terminal or an input.
 	talks bool
-	clock *Clock
+	clock *clock.Clock
 	touch func(model.TerminalInput)
 
 	mu      sync.Mutex

@@ -16,6 +16,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/limits"
@@ -258,7 +259,7 @@ func (l *limitRig) tryNew() error {
 	defer func() { _ = j.Close() }()
 	_, err = New(l.ctx(), l.opt, Deps{
 		Journal: j, Logs: tasklog.Open(filepath.Join(l.dir, "logs"), 0), Driver: l.engine, GPUs: l.cards,
-		Clock: NewClock(1), Estimator: l.estimator, Log: zerolog.Nop(),
+		Clock: clock.New(1), Estimator: l.estimator, Log: zerolog.Nop(),
 	})
 	var cannot *CannotLimitError
 	if err != nil && !errors.As(err, &cannot) {

@@ -15,6 +15,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 
 	"github.com/rs/zerolog"
@@ -173,7 +174,7 @@ func TestExporterAdvice(t *testing.T) {
 }
 
 func newTestMonitor(c *cards) *monitor {
-	return newMonitor(c, NewClock(1), time.Second, zerolog.Nop())
+	return newMonitor(c, clock.New(1), time.Second, zerolog.Nop())
 }
 
 // TestUnreadable: GPUs that cannot be read for long get no tasks.

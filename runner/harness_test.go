@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
@@ -173,7 +174,7 @@ func (g *rig) start() {
 		log = zerolog.New(zerolog.SyncWriter(g.log))
 	}
 	g.Runner, err = New(g.ctx(), g.opt, Deps{
-		Journal: j, Logs: logs, Driver: driver, GPUs: source, Clock: NewClock(1),
+		Journal: j, Logs: logs, Driver: driver, GPUs: source, Clock: clock.New(1),
 		Estimator: g.estimator, Log: log,
 	})
 	if err != nil {

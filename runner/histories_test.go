@@ -25,6 +25,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
 
@@ -285,7 +286,7 @@ func (w *world) start(point string, nth int) {
 		if l.journal, err = journal.Open(w.dir); err == nil {
 			l.Runner, err = New(ctx, opt, Deps{
 				Journal: l.journal, Logs: tasklog.Open(filepath.Join(w.dir, "logs"), 0), Driver: mortal{w.engine, l}, GPUs: w.cards,
-				Clock: NewClock(1), Estimator: estimator.NewCatalogue(nil), Log: zerolog.Nop(),
+				Clock: clock.New(1), Estimator: estimator.NewCatalogue(nil), Log: zerolog.Nop(),
 			})
 		}
 		if err != nil && !l.dead.Load() {

@@ -9,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 
 	"github.com/rs/zerolog"
@@ -17,7 +18,7 @@ import (
 // monitor samples the GPUs and averages their activity over a window.
 type monitor struct {
 	source gpu.Source
-	clock  *Clock
+	clock  *clock.Clock
 	every  time.Duration // daemon's time
 	log    zerolog.Logger
 	nudge  chan struct{}
@@ -70,7 +71,7 @@ const (
 	unreadable = 30 * time.Second
 )
 
-func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
+func newMonitor(s gpu.Source, c *clock.Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
 		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: mean, promised: &softReservations{},
 		seen: map[attemptKey]*observedMemory{}, idle: map[attemptKey]*gpuWatch{}, broken: map[model.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},

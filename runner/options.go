@@ -6,6 +6,7 @@ import (
 	"carma/containers"
 	"carma/estimator"
 	"carma/mapper/model"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
@@ -117,6 +118,6 @@ type Deps struct {
 	Driver    containers.Driver
 	GPUs      gpu.Source
 	Estimator Estimator
-	Clock     *Clock
+	Clock     *clock.Clock
 	Log       zerolog.Logger
 }

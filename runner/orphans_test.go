@@ -14,6 +14,7 @@ import (
 	"carma/internal/units"
 
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/journal"
 
 	"github.com/rs/zerolog"
@@ -36,7 +37,7 @@ func (g *rig) refused() *journal.Refusal {
 	}
 	defer j.Close()
 	_, err = New(g.ctx(), g.opt, Deps{
-		Journal: j, Driver: g.engine, GPUs: g.cards, Clock: NewClock(1), Estimator: g.estimator, Log: zerolog.Nop(),
+		Journal: j, Driver: g.engine, GPUs: g.cards, Clock: clock.New(1), Estimator: g.estimator, Log: zerolog.Nop(),
 	})
 	var r *journal.Refusal
 	if !errors.As(err, &r) {
@@ -205,7 +206,7 @@ func (g *rig) reopened() *journal.Journal {
 	return j
 }
 
-func (g *rig) lastStartOf() (lastStart, bool, error) {
+func (g *rig) lastStartOf() (*clock.Start, error) {
 	j := g.reopened()
 	defer j.Close()
 	return (&Runner{Deps: Deps{Journal: j}}).lastStart()

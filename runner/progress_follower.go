@@ -7,6 +7,7 @@ import (
 	"carma/containers"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/clock"
 	"carma/runner/progress"
 )
 
@@ -46,7 +47,7 @@ const (
 
 // take reads a line of the engine's log, or a piece of one, that the engine received
 // at a time of the wall clock.
-func (f *follower) take(clock *Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
+func (f *follower) take(clock *clock.Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if line, ok := f.source(stream).logged(at, line); ok {
@@ -55,7 +56,7 @@ func (f *follower) take(clock *Clock, at time.Time, stream containers.Stream, li
 }
 
 // read gives the reader a line, or a piece of one. The caller holds the mutex.
-func (f *follower) read(clock *Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
+func (f *follower) read(clock *clock.Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
 	if d := at.Sub(f.wall); d < 0 || d >= sameMoment {
 		f.latest = follows(f.latest, clock.FromWall(at), clock.Now())
 		f.left = min(floodBurst, f.left+min(max(d.Seconds(), sameMoment.Seconds()), 2)*floodRate)

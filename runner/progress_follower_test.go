@@ -10,6 +10,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/runner/clock"
 )
 
 // TestFollows: the time of a line follows the daemon's, whatever happens to the wall clock.
@@ -31,10 +32,9 @@ func TestFollows(t *testing.T) {
 }
 
 // trains feeds lines of a training of 1000 steps, one in seconds seconds.
-func (f *follower) trains(clock *Clock, at *time.Time, from, to int, seconds float64) {
+func (f *follower) trains(clock *clock.Clock, at *time.Time, from, to int, seconds float64) {
 	for step := from; step < to; step++ {
 		*at = at.Add(time.Duration(seconds * float64(time.Second)))
-		clock.now = func() time.Time { return *at }
 		f.take(clock, *at, containers.Stdout, fmt.Appendf(nil, "step %d/1000", step), false)
 	}
 }
@@ -44,8 +44,8 @@ func (f *follower) trains(clock *Clock, at *time.Time, from, to int, seconds flo
 func TestPace(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	const settles = time.Minute
-	at, clock := start, NewClock(1)
-	clock.now, clock.wall, clock.sim = func() time.Time { return at }, start, units.InstantOf(start)
+	at := start
+	clock := clock.NewFrom(func() time.Time { return at }, 1)
 	came := units.InstantOf(start).Add(settles)
 	f := new(follower)
 	var beside []model.TaskID
@@ -99,8 +99,8 @@ func TestPace(t *testing.T) {
 // rate.
 func TestPaceUnit(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
-	at, clock := start, NewClock(1)
-	clock.now, clock.wall, clock.sim = func() time.Time { return at }, start, units.InstantOf(start)
+	at := start
+	clock := clock.NewFrom(func() time.Time { return at }, 1)
 	f := new(follower)
 	for epoch := 1; epoch < 10; epoch++ {
 		at = at.Add(time.Minute)
@@ -128,8 +128,8 @@ func TestPaceUnit(t *testing.T) {
 func TestSuspendedIsNoPause(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	left := func(tell bool) (time.Duration, float64, time.Time, time.Time) {
-		at, clock := start, NewClock(1)
-		clock.now, clock.wall, clock.sim = func() time.Time { return at }, start, units.InstantOf(start)
+		at := start
+		clock := clock.NewFrom(func() time.Time { return at }, 1)
 		f := new(follower)
 		f.trains(clock, &at, 0, 50, 10)
 		if tell {
@@ -180,8 +180,8 @@ func TestLived(t *testing.T) {
 // the start of the first neighbour.
 func TestAloneTime(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
-	at, clock := start, NewClock(1)
-	clock.wall, clock.sim = start, units.InstantOf(start)
+	at := start
+	clock := clock.NewFrom(func() time.Time { return at }, 1)
 	began, one := units.InstantOf(start), []model.TaskID{2}
 	f := new(follower)
 	look := func(changed units.Instant, beside []model.TaskID) (float64, float64) {
@@ -210,9 +210,8 @@ func TestAloneTime(t *testing.T) {
 // TestFollowFlood: of a flood most lines are left out, and later output is read, without
 // the beginning of a line from before.
 func TestFollowFlood(t *testing.T) {
-	at, clock := time.Unix(1_700_000_000, 0), NewClock(1)
-	clock.wall, clock.sim = at, units.InstantOf(at)
-	clock.now = func() time.Time { return at }
+	at := time.Unix(1_700_000_000, 0)
+	clock := clock.NewFrom(func() time.Time { return at }, 1)
 	f := new(follower)
 	for range 3 * floodBurst {
 		at = at.Add(time.Microsecond)
@@ -232,7 +231,7 @@ func TestFollowFlood(t *testing.T) {
 
 // BenchmarkFollow: lines of 100 bytes, a million a second, as a flood comes.
 func BenchmarkFollow(b *testing.B) {
-	f, clock, at := new(follower), NewClock(1), time.Now()
+	f, clock, at := new(follower), clock.New(1), time.Now()
 	line := []byte(strings.Repeat("nothing of interest ", 5))
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
@@ -243,8 +242,8 @@ func BenchmarkFollow(b *testing.B) {
 
 // BenchmarkPace: one look of the pacer at a task.
 func BenchmarkPace(b *testing.B) {
-	at, clock := time.Unix(1_700_000_000, 0), NewClock(1)
-	clock.wall, clock.sim = at, units.InstantOf(at)
+	at := time.Unix(1_700_000_000, 0)
+	clock := clock.NewFrom(func() time.Time { return at }, 1)
 	f, began := new(follower), units.InstantOf(at)
 	f.trains(clock, &at, 0, 1000, 1)
 	for b.Loop() {

@@ -18,6 +18,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/audit"
 	"carma/runner/certs"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/journal"
@@ -161,7 +162,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if s, ok := deps.GPUs.(gpu.Attributing); ok {
 		s.SetOwner(r.owners.owner)
 	}
-	up := upFor()
+	up := clock.ReadUptime()
 	r.boot = cmp.Or(opt.Boot, up.Boot)
 	if err := r.findGPUs(ctx); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/runner/clock"
 	"carma/runner/progress"
 )
 
@@ -66,7 +67,7 @@ func (s *source) logged(at time.Time, text []byte) ([]byte, bool) {
 
 // takePrinted takes a piece of an attached stream. From the first piece on, the log is
 // not read. It returns false if there is so much output that reading the log suffices.
-func (f *follower) takePrinted(clock *Clock, stream containers.Stream, piece []byte) bool {
+func (f *follower) takePrinted(clock *clock.Clock, stream containers.Stream, piece []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, now := f.source(stream), time.Now()
@@ -103,7 +104,7 @@ func (f *follower) quiet(stream containers.Stream) time.Duration {
 }
 
 // attach reads a stream with a quiet log, until ctx or the container ends.
-func (f *follower) attach(ctx context.Context, clock *Clock, driver containers.OutputAttacher, id string, stream containers.Stream) {
+func (f *follower) attach(ctx context.Context, clock *clock.Clock, driver containers.OutputAttacher, id string, stream containers.Stream) {
 	for f.detached(stream); ; f.detached(stream) {
 		for left := f.quiet(stream); left > 0; left = f.quiet(stream) {
 			select {
@@ -130,7 +131,7 @@ func (f *follower) attach(ctx context.Context, clock *Clock, driver containers.O
 // attachedWriter is the writer of an attached stream.
 type attachedWriter struct {
 	f      *follower
-	clock  *Clock
+	clock  *clock.Clock
 	stream containers.Stream
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/runner/clock"
 )
 
 // attacher is a driver with streams that a test prints to.
@@ -73,7 +74,7 @@ func bars(from, to int) string {
 // text in the log is not read again later; after the stream breaks the log is read.
 func TestAttachedBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, clock, d := new(follower), NewClock(1), &attacher{}
+		f, clock, d := new(follower), clock.New(1), &attacher{}
 		ctx, end := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() { defer close(over); f.attach(ctx, clock, d, "id", containers.Stderr) }()
@@ -156,7 +157,7 @@ func TestAttachEnds(t *testing.T) {
 	for _, fails := range []error{containers.ErrNotFound, containers.ErrUnsupported} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &attacher{fails: fails}
-			new(follower).attach(t.Context(), NewClock(1), d, "id", containers.Stdout)
+			new(follower).attach(t.Context(), clock.New(1), d, "id", containers.Stdout)
 			if d.calls != 1 {
 				t.Errorf("%v: asked %d times", fails, d.calls)
 			}

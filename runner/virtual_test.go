@@ -14,6 +14,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
 
@@ -51,7 +52,7 @@ func inVirtualTime(t *testing.T, do func(v *virtual)) {
 		}
 		r, err := New(ctx, opt, Deps{
 			Journal: j, Logs: tasklog.Open(filepath.Join(dir, "logs"), 0), Driver: engine, GPUs: newCards(2, 40*units.GiB),
-			Clock: NewClock(1), Estimator: estimator.NewCatalogue(nil), Log: zerolog.Nop(),
+			Clock: clock.New(1), Estimator: estimator.NewCatalogue(nil), Log: zerolog.Nop(),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"carma/mapper"
 	"carma/runner"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/mps"
@@ -100,7 +101,7 @@ func gpuDaemon(t *testing.T, driver containers.Driver, source gpu.Source, change
 	change(&opt)
 	r, err := runner.New(t.Context(), opt, runner.Deps{
 		Journal: j, Logs: tasklog.Open(filepath.Join(s.dir, "logs"), 0), Driver: driver, GPUs: source,
-		Estimator: estimator.NewCatalogue(nil), Clock: runner.NewClock(1), Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel),
+		Estimator: estimator.NewCatalogue(nil), Clock: clock.New(1), Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"carma/configs"
 	"carma/containers"
 	"carma/runner"
+	"carma/runner/clock"
 )
 
 // TestForCluster: settings that a cluster does not support are off, whatever is
@@ -43,10 +44,10 @@ func TestClusterFlags(t *testing.T) {
 		}{}
 		open := func() error {
 			if config.Driver != "kubernetes" {
-				_, err := openGPUs(t.Context(), config, nil, runner.NewClock(1), &runner.Options{}, zerolog.Nop())
+				_, err := openGPUs(t.Context(), config, nil, clock.New(1), &runner.Options{}, zerolog.Nop())
 				return err
 			}
-			_, err := openGPUs(t.Context(), config, d, runner.NewClock(1), &runner.Options{}, zerolog.Nop())
+			_, err := openGPUs(t.Context(), config, d, clock.New(1), &runner.Options{}, zerolog.Nop())
 			return err
 		}
 		err := open()

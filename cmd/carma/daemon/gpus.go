@@ -18,12 +18,13 @@ import (
 	"carma/containers"
 	"carma/mapper/model"
 	"carma/runner"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
 )
 
 // openGPUs opens the source of GPUs and sets the options that depend on it.
-func openGPUs(ctx context.Context, config configs.Config, driver containers.Driver, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openGPUs(ctx context.Context, config configs.Config, driver containers.Driver, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	if inCluster(config) || config.GPUs == "cluster" {
 		return openCluster(ctx, config, driver, opt)
 	}
@@ -32,7 +33,7 @@ func openGPUs(ctx context.Context, config configs.Config, driver containers.Driv
 
 // openAt is openGPUs with root as the folder in which it searches for files of a driver
 // or a GPU.
-func openAt(ctx context.Context, root string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openAt(ctx context.Context, root string, config configs.Config, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
 		source, err := openReal(ctx, nil, config, log)
@@ -97,7 +98,7 @@ func forReal(config configs.Config) error {
 // simFolder is the folder in a container with the simulated GPUs' socket.
 const simFolder = "/run/carma-sim"
 
-func openSimulated(name string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openSimulated(name string, config configs.Config, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	server, err := servers.Find(cmp.Or(name, servers.Default))
 	if err != nil {
 		return nil, cli.Usagef("", "--gpus sim:%s: %v", name, err)

@@ -15,6 +15,7 @@ import (
 	"carma/configs/servers"
 	"carma/containers"
 	"carma/runner"
+	"carma/runner/clock"
 	"carma/runner/gpu"
 )
 
@@ -83,7 +84,7 @@ func TestNoGPUs(t *testing.T) {
 		config.GPUs, config.DataDir, config.Speed = source, t.TempDir(), 60
 		config.DCGMExporter = "http://127.0.0.1:1/metrics"
 		opt := &runner.Options{}
-		s, err := openAt(t.Context(), root, config, runner.NewClock(1), opt, zerolog.Nop())
+		s, err := openAt(t.Context(), root, config, clock.New(1), opt, zerolog.Nop())
 		return s, opt, err
 	}
 	for _, source := range []string{"nvml", "nvml:0,1"} {

@@ -20,6 +20,7 @@ import (
 	"carma/containers"
 	"carma/estimator/booking"
 	"carma/runner"
+	"carma/runner/clock"
 	"carma/runner/gpu/devices"
 	"carma/runner/journal"
 	"carma/runner/metrics"
@@ -87,7 +88,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	}
 	opt.Closed = config.Network == "none"
 	opt.NearCPUs = config.Processors == "near"
-	clock := runner.NewClock(1)
+	clock := clock.New(1)
 	source, err := openGPUs(ctx, config, driver, clock, &opt, log)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package runner
+package clock
 
 import (
 	"encoding/json"
@@ -23,10 +23,14 @@ type Clock struct {
 	speed float64
 }
 
-// NewClock returns a clock that shows the present and runs at the given speed.
-func NewClock(speed float64) *Clock {
-	now := time.Now()
-	return &Clock{now: time.Now, wall: now, sim: units.InstantOf(now), speed: speed}
+// New returns a clock that shows the present and runs at the given speed, the ratio of
+// the daemon's time to wall-clock time.
+func New(speed float64) *Clock { return NewFrom(time.Now, speed) }
+
+// NewFrom does the same with a wall clock that is not the system's.
+func NewFrom(now func() time.Time, speed float64) *Clock {
+	wall := now()
+	return &Clock{now: now, wall: wall, sim: units.InstantOf(wall), speed: speed}
 }
 
 // Now returns the daemon's time.
@@ -95,7 +99,7 @@ func (c *Clock) Ahead() time.Duration {
 	return c.at(now).Sub(units.InstantOf(now))
 }
 
-type clockAnchor struct {
+type anchor struct {
 	Wall  int64         `json:"wall"` // nanoseconds since the Unix epoch
 	Sim   units.Instant `json:"sim"`
 	Speed float64       `json:"speed"`
@@ -105,12 +109,12 @@ type clockAnchor struct {
 func (c *Clock) MarshalJSON() ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return json.Marshal(clockAnchor{c.wall.UnixNano(), c.sim, c.speed})
+	return json.Marshal(anchor{c.wall.UnixNano(), c.sim, c.speed})
 }
 
 // UnmarshalJSON continues a clock that MarshalJSON wrote.
 func (c *Clock) UnmarshalJSON(b []byte) error {
-	var a clockAnchor
+	var a anchor
 	if err := json.Unmarshal(b, &a); err != nil {
 		return err
 	}
