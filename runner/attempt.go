@@ -89,7 +89,7 @@ func (w *worker) run(ctx context.Context) {
 	err = w.do(ctx, w.exited(end))
 	failpoint.Hit("worker-end-stored")
 	if err == nil {
-		w.energy.forget(attemptKey{w.launch.Task, w.launch.Attempt})
+		w.energy.Forget(w.key())
 	}
 	if err != nil || id == "" {
 		return
@@ -119,8 +119,8 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if id == "" {
 		return "", ending{class: model.ExitStopped, message: "stopped before it started"}
 	}
-	defer w.hostMem.follow(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
-	defer w.owners.add(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
+	defer w.hostMem.follow(w.key(), id, w.containerName(w.launch.Task, w.launch.Attempt))()
+	defer w.owners.add(w.key(), id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	failpoint.Hit("worker-begun")
 	defer w.openPorts(ctx, id)()
 	w.connect(ctx, id)
@@ -138,7 +138,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	failpoint.Hit("worker-start-posted")
 	defer w.watchDevices(ctx, id)()
 	var done func()
-	w.following, done = w.followers.add(attemptKey{w.launch.Task, w.launch.Attempt})
+	w.following, done = w.followers.add(w.key())
 	defer done()
 	defer w.attachOutput(ctx, id)()
 	logged := make(chan struct{})
@@ -173,7 +173,7 @@ func (w *worker) account() {
 		return
 	}
 	if w.adopted == nil || w.adopted.State != containers.StateExited {
-		w.energy.join(w.Clock.Now(), attemptKey{w.launch.Task, w.launch.Attempt}, w.rec.User, w.uuids(), stayed)
+		w.energy.Start(w.Clock.Now(), w.key(), w.rec.User, w.uuids(), stayed)
 	}
 }
 

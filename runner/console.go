@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/clock"
+	"carma/runner/gpu"
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 // daemon is always connected, so that no prompt is lost and nobody who is attached
 // can keep the program waiting for long.
 type console struct {
-	key attemptKey
+	key gpu.AttemptKey
 	id  string // of the container
 	tty bool
 	// talks is set if the container has a terminal or an input.
@@ -63,7 +64,7 @@ func (w *worker) connect(ctx context.Context, id string) {
 	sub := &w.rec.Submit
 	ctx, end := context.WithCancel(ctx)
 	c := &console{
-		key: attemptKey{w.launch.Task, w.launch.Attempt}, id: id, tty: sub.TTY, talks: sub.TTY || sub.Interactive, clock: w.Clock,
+		key: w.key(), id: id, tty: sub.TTY, talks: sub.TTY || sub.Interactive, clock: w.Clock,
 		touch: func(ev model.TerminalInput) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*consoleClient]bool{},
 	}
 	var done sync.WaitGroup
@@ -73,13 +74,13 @@ func (w *worker) connect(ctx context.Context, id string) {
 		}
 		session, err := driver.Attach(ctx, id)
 		if err != nil && !errors.Is(err, containers.ErrNotFound) && ctx.Err() == nil {
-			w.Log.Warn().Err(err).Int64("task", int64(c.key.task)).Msg("no connection with the task's terminal; trying again")
+			w.Log.Warn().Err(err).Int64("task", int64(c.key.Task)).Msg("no connection with the task's terminal; trying again")
 		}
 		done.Go(func() { c.run(ctx, driver, session) })
 	}
-	w.consoles.set(c.key.task, c)
+	w.consoles.set(c.key.Task, c)
 	w.console = sync.OnceFunc(func() {
-		w.consoles.set(c.key.task, nil)
+		w.consoles.set(c.key.Task, nil)
 		over := make(chan struct{})
 		go func() { defer close(over); done.Wait() }()
 		last, enough := context.WithTimeout(ctx, lastOutput)
@@ -94,7 +95,7 @@ func (w *worker) connect(ctx context.Context, id string) {
 // recall loads the end of the output that an earlier daemon stored, and the engine's output
 // after that time.
 func (c *console) recall(ctx context.Context, w *worker) {
-	lines, err := w.Logs.Tail(int64(c.key.task), c.key.attempt, recentLines)
+	lines, err := w.Logs.Tail(int64(c.key.Task), c.key.Attempt, recentLines)
 	if err != nil {
 		return
 	}
@@ -118,7 +119,7 @@ func (c *console) recall(ctx context.Context, w *worker) {
 		add(bytes.TrimSuffix(line, []byte("\r")), partial)
 	})
 	if err != nil {
-		w.Log.Debug().Err(err).Int64("task", int64(c.key.task)).Msg("what the terminal showed at last is not known")
+		w.Log.Debug().Err(err).Int64("task", int64(c.key.Task)).Msg("what the terminal showed at last is not known")
 	}
 }
 
@@ -229,7 +230,7 @@ func (c *console) note() {
 	}
 	c.mu.Unlock()
 	if tell {
-		c.touch(model.TerminalInput{At: now, Task: c.key.task})
+		c.touch(model.TerminalInput{At: now, Task: c.key.Task})
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *consoles) wait(ctx context.Context, task model.TaskID, attempt int, lim
 		c.mu.Lock()
 		found, changed := c.of[task], c.changed
 		c.mu.Unlock()
-		if found != nil && found.key.attempt == attempt {
+		if found != nil && found.key.Attempt == attempt {
 			return found
 		}
 		select {

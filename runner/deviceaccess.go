@@ -57,13 +57,13 @@ type deviceCheck struct {
 type deviceWatch struct {
 	checker DeviceChecker // nil if nothing is checked
 	now     func() time.Time
-	changed func(attemptKey, deviceCheck)
+	changed func(gpu.AttemptKey, deviceCheck)
 	nudge   chan struct{}
 
 	faults string // of the GPUs, in the last reading; only follow uses it
 
 	mu sync.Mutex
-	of map[attemptKey]*watchedDevices
+	of map[gpu.AttemptKey]*watchedDevices
 }
 
 // watchedDevices is the state of one attempt's devices.
@@ -90,14 +90,14 @@ type watchedDevices struct {
 	ended      bool          // lost is closed
 }
 
-func newDeviceWatch(c DeviceChecker, changed func(attemptKey, deviceCheck)) *deviceWatch {
-	return &deviceWatch{checker: c, now: time.Now, changed: changed, nudge: make(chan struct{}, 1), of: map[attemptKey]*watchedDevices{}}
+func newDeviceWatch(c DeviceChecker, changed func(gpu.AttemptKey, deviceCheck)) *deviceWatch {
+	return &deviceWatch{checker: c, now: time.Now, changed: changed, nudge: make(chan struct{}, 1), of: map[gpu.AttemptKey]*watchedDevices{}}
 }
 
 // add begins to watch an attempt, until stop is called. last is the state that an
 // earlier daemon recorded. used says that the attempt may have used its GPUs before,
 // which this daemon has not seen.
-func (d *deviceWatch) add(key attemptKey, gpus []string, last deviceCheck, used bool, names ...string) (w *watchedDevices, stop func()) {
+func (d *deviceWatch) add(key gpu.AttemptKey, gpus []string, last deviceCheck, used bool, names ...string) (w *watchedDevices, stop func()) {
 	w = &watchedDevices{names: names, gpus: gpus, used: used, due: true, last: last, lost: make(chan struct{})}
 	if d.checker == nil || len(gpus) == 0 {
 		return w, func() {}
@@ -132,7 +132,7 @@ func (d *deviceWatch) checkAll() {
 }
 
 // state returns the last check of an attempt that runs.
-func (d *deviceWatch) state(key attemptKey) deviceCheck {
+func (d *deviceWatch) state(key gpu.AttemptKey) deviceCheck {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w := d.of[key]; w != nil {
@@ -171,7 +171,7 @@ func (d *deviceWatch) round(ctx context.Context) {
 		return
 	}
 	d.find(list)
-	var keys []attemptKey
+	var keys []gpu.AttemptKey
 	var ask []devices.Container
 	for key, w := range list {
 		if w.pid == 0 {
@@ -208,7 +208,7 @@ func (w *watchedDevices) isDue(d *deviceWatch) bool {
 }
 
 // find finds the processes of the containers that are due and have none yet.
-func (d *deviceWatch) find(list map[attemptKey]*watchedDevices) {
+func (d *deviceWatch) find(list map[gpu.AttemptKey]*watchedDevices) {
 	names := map[string]bool{}
 	d.mu.Lock()
 	for _, w := range list {
@@ -240,7 +240,7 @@ func (d *deviceWatch) find(list map[attemptKey]*watchedDevices) {
 }
 
 // note records the result of a check. A check that could not be made changes nothing.
-func (d *deviceWatch) note(key attemptKey, w *watchedDevices, r devices.Result) {
+func (d *deviceWatch) note(key gpu.AttemptKey, w *watchedDevices, r devices.Result) {
 	d.mu.Lock()
 	r = r.Missing(w.seen)
 	now := deviceCheck{State: r.State(), At: d.now(), Lost: r.Lost()}
@@ -295,7 +295,7 @@ func (d *deviceWatch) follow(samples []gpu.Sample) {
 
 // present reports whether a reading shows a process of an attempt on its GPUs. known is
 // false if a GPU has a fault or a process without a PID.
-func present(key attemptKey, gpus []string, samples []gpu.Sample) (here, known bool) {
+func present(key gpu.AttemptKey, gpus []string, samples []gpu.Sample) (here, known bool) {
 	known = true
 	for _, uuid := range gpus {
 		i := slices.IndexFunc(samples, func(s gpu.Sample) bool { return s.UUID == uuid })
@@ -304,7 +304,7 @@ func present(key attemptKey, gpus []string, samples []gpu.Sample) (here, known b
 			continue
 		}
 		for _, p := range samples[i].Processes {
-			here = here || p.Task == key.task && p.Attempt == key.attempt
+			here = here || p.Task == key.Task && p.Attempt == key.Attempt
 			known = known && p.PID != 0
 		}
 	}
@@ -312,24 +312,24 @@ func present(key attemptKey, gpus []string, samples []gpu.Sample) (here, known b
 }
 
 // devicesChanged records that an attempt lost its devices, or has them back.
-func (r *Runner) devicesChanged(key attemptKey, now deviceCheck) {
-	ev := model.DevicesChecked{At: r.Clock.Now(), Task: key.task, Attempt: key.attempt}
+func (r *Runner) devicesChanged(key gpu.AttemptKey, now deviceCheck) {
+	ev := model.DevicesChecked{At: r.Clock.Now(), Task: key.Task, Attempt: key.Attempt}
 	line := r.Log.Info()
 	if now.State.Lost() {
 		ev.State, ev.GPUs = model.DeviceState(now.State), r.lostGPUs(key, now)
 		line = r.Log.Warn().Strs("nodes", now.Lost)
 	}
 	text := r.devicesText(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
-	line.Int64("task", int64(key.task)).Int("attempt", key.attempt).Msg(text)
-	r.consoles.say(key.task, text)
+	line.Int64("task", int64(key.Task)).Int("attempt", key.Attempt).Msg(text)
+	r.consoles.say(key.Task, text)
 	r.post(fact(ev))
 }
 
 // lostGPUs returns the GPUs of an attempt that have lost their own nodes. It returns all of
 // its GPUs if only nodes are lost that GPUs share, or it is not known which GPU has which
 // node.
-func (r *Runner) lostGPUs(key attemptKey, now deviceCheck) (lost []model.GPUID) {
-	rec, _ := r.records.get(key.task)
+func (r *Runner) lostGPUs(key gpu.AttemptKey, now deviceCheck) (lost []model.GPUID) {
+	rec, _ := r.records.get(key.Task)
 	if rec == nil || rec.Task.Alive() == nil {
 		return nil
 	}

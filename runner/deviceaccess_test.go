@@ -92,7 +92,7 @@ func TestDeviceLost(t *testing.T) {
 	g.script("train", func(ctx context.Context, _ *containerstest.Process) int { <-ctx.Done(); return 0 })
 	ref := g.run(api.Submit{Image: "train", Name: "train", Mem: int64(units.GiB)})
 	g.running(ref)
-	g.eventually("its device was checked", func() bool { return g.access.state(attemptKey{1, 1}).State == devices.Openable })
+	g.eventually("its device was checked", func() bool { return g.access.state(gpu.AttemptKey{Task: 1, Attempt: 1}).State == devices.Openable })
 	a.mu.Lock()
 	a.spared = len(a.pids) + 1
 	a.mu.Unlock()
@@ -215,7 +215,7 @@ func TestDeviceLostAcrossRestart(t *testing.T) {
 
 // TestAccessPatience: when an attempt that lost its devices is ended.
 func TestAccessPatience(t *testing.T) {
-	key := attemptKey{1, 1}
+	key := gpu.AttemptKey{Task: 1, Attempt: 1}
 	mine := gpu.Process{PID: 7, Task: 1, Attempt: 1}
 	on := func(p ...gpu.Process) []gpu.Sample { return []gpu.Sample{{UUID: "GPU-a", Processes: p}} }
 	for name, c := range map[string]struct {
@@ -239,7 +239,7 @@ func TestAccessPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(1000, 0)
-			d := newDeviceWatch(&access{state: c.state}, func(attemptKey, deviceCheck) {})
+			d := newDeviceWatch(&access{state: c.state}, func(gpu.AttemptKey, deviceCheck) {})
 			d.now = func() time.Time { return now }
 			w, stop := d.add(key, []string{"GPU-a"}, deviceCheck{State: devices.Unknown}, false, "box")
 			defer stop()
@@ -264,8 +264,8 @@ func TestAccessPatience(t *testing.T) {
 func TestAccessRounds(t *testing.T) {
 	a := &access{state: devices.Openable}
 	var told []devices.State
-	d := newDeviceWatch(a, func(_ attemptKey, c deviceCheck) { told = append(told, c.State) })
-	_, stop := d.add(attemptKey{1, 1}, []string{"GPU-a"}, deviceCheck{State: devices.Unknown}, false, "box")
+	d := newDeviceWatch(a, func(_ gpu.AttemptKey, c deviceCheck) { told = append(told, c.State) })
+	_, stop := d.add(gpu.AttemptKey{Task: 1, Attempt: 1}, []string{"GPU-a"}, deviceCheck{State: devices.Unknown}, false, "box")
 	step := func(what string, checks int) {
 		t.Helper()
 		if d.round(t.Context()); a.checks != checks {
@@ -283,7 +283,7 @@ func TestAccessRounds(t *testing.T) {
 	step("an Xid", 4)
 	a.set(devices.Unknown)
 	step("its rules", 5)
-	if got := d.state(attemptKey{1, 1}); got.State != devices.Denied {
+	if got := d.state(gpu.AttemptKey{Task: 1, Attempt: 1}); got.State != devices.Denied {
 		t.Errorf("a check that failed has changed it to %+v", got)
 	}
 	a.set(devices.Openable)
@@ -294,7 +294,7 @@ func TestAccessRounds(t *testing.T) {
 	stop()
 	a.set(devices.Denied)
 	step("it has ended", 6)
-	if _, stop := d.add(attemptKey{2, 1}, nil, deviceCheck{State: devices.Unknown}, false, "box"); len(d.of) != 0 {
+	if _, stop := d.add(gpu.AttemptKey{Task: 2, Attempt: 1}, nil, deviceCheck{State: devices.Unknown}, false, "box"); len(d.of) != 0 {
 		stop()
 		t.Error("a task without GPUs is checked")
 	}

@@ -1,207 +1,105 @@
 package runner
 
 import (
+	"errors"
 	"math"
-	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"carma/configs/servers"
 	"carma/internal/units"
-	"carma/mapper/model"
+	"carma/runner/api"
+	"carma/runner/energy"
 	"carma/runner/gpu"
-	"carma/runner/gpu/simgpu"
-	"carma/runner/gpu/simgpu/client"
-	"carma/runner/gpu/simgpu/wire"
-
-	"github.com/rs/zerolog"
-	"pgregory.net/rapid"
+	"carma/runner/journal"
 )
 
-// at is an instant some seconds after the beginning of a test.
-func at(seconds float64) units.Instant { return units.Instant(1e18 + seconds*1e9) }
-
-func newTestBook() *energyBook { return newEnergyBook(at(0), map[string]string{"a": "", "b": ""}) }
-
-// shows is a sample of GPU a.
-func shows(joules, watts float64) []gpu.Sample {
-	return []gpu.Sample{{UUID: "a", EnergyJ: joules, PowerW: watts}}
-}
-
-var one, two = attemptKey{1, 1}, attemptKey{2, 1}
-
-// joules fails the test if an account differs from the wanted value by more than rounding.
-func (b *energyBook) joules(t *testing.T, what string, key attemptKey, want float64) {
-	t.Helper()
-	if got := b.of(key); math.Abs(got-want) > 1e-6 {
-		t.Errorf("%s: task %d has %v J, want %v", what, key.task, got, want)
+// TestEnergyIsKept: the energy of an attempt is there while it runs, after a restart, after
+// its end, and in listings; a user's energy stays when the task is removed.
+func TestEnergyIsKept(t *testing.T) {
+	g := newRig(t)
+	g.script("train", untilStopped)
+	g.cards.set(gpu.Sample{UUID: "GPU-a", PowerW: 50, EnergyJ: 100, CounterJ: 9000})
+	g.cards.set(gpu.Sample{UUID: "GPU-b", PowerW: 50, EnergyJ: 100, CounterJ: 9000})
+	ref := g.run(api.Submit{Image: "train", Mem: int64(8 * units.GiB)})
+	task := g.running(ref)
+	uuid := task.Attempts[0].GPUs[0].UUID
+	g.eventually("the first sample", func() bool {
+		gpus, err := g.api.GPUs(g.ctx())
+		return err == nil && gpus[0].EnergyJ > 0
+	})
+	has := func(what string, least float64) {
+		t.Helper()
+		g.eventually(what, func() bool {
+			task, err := g.api.Task(g.ctx(), ref)
+			return err == nil && task.EnergyJ >= least && task.EnergyJ < least+500 && task.Attempts[0].EnergyJ == task.EnergyJ
+		})
+	}
+	g.cards.set(gpu.Sample{UUID: uuid, PowerW: 50, EnergyJ: 3100, CounterJ: 12_000})
+	has("the energy of a running task", 2500) // it may have been somebody's for a moment before
+	before, _ := g.api.Task(g.ctx(), ref)
+	g.stop()
+	g.cards.set(gpu.Sample{UUID: uuid, PowerW: 50, EnergyJ: 5, CounterJ: 16_000})
+	g.start()
+	has("with that of the time without a daemon", before.EnergyJ+4000-400)
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	end := g.finished(ref)
+	list, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true})
+	if err != nil || len(list) != 1 || list[0].EnergyJ != end.EnergyJ || end.EnergyJ < before.EnergyJ+3500 {
+		t.Errorf("it ends with %v J, after %v; listed as %+v, %v", end.EnergyJ, before.EnergyJ, list, err)
+	}
+	g.restart()
+	if again, err := g.api.Task(g.ctx(), ref); err != nil || again.EnergyJ != end.EnergyJ {
+		t.Errorf("after a restart it has %v J, want %v; %v", again.EnergyJ, end.EnergyJ, err)
+	}
+	if err := g.api.Remove(g.ctx(), ref); err != nil {
+		t.Fatal(err)
+	}
+	info, err := g.api.Info(g.ctx())
+	if err != nil || info.Energy == nil || math.Abs(info.Energy.Users[end.User]-end.EnergyJ) > 1 || time.Since(info.Energy.Since) > time.Hour {
+		t.Errorf("the sums are %+v, %v; want %v J of %s", info.Energy, err, end.EnergyJ, end.User)
 	}
 }
 
-// TestEnergyBook: a GPU's idle draw is shared equally, the rest by the SM activity in the
-// mapper; equally if it has none. Time between a sample and a task's start or end counts by
-// the draw.
-func TestEnergyBook(t *testing.T) {
-	b := newTestBook()
-	b.sample(at(0), shows(1000, 60)) // nobody is there: 60 W are its idle draw
-	b.sample(at(1), shows(1060, 60))
-	b.join(at(1.5), one, "ann", []string{"a"}, false) // 30 J are nobody's
-	b.sample(at(2), shows(1120, 300))
-	b.joules(t, "half a second alone", one, 30)
-	b.join(at(2), two, "bob", []string{"a"}, false)
-	b.sample(at(3), shows(1420, 300))
-	b.joules(t, "nothing known: equally", two, 150)
-	b.told(map[string]map[model.TaskID]float64{"a": {1: 0.6, 2: 0.2}})
-	b.sample(at(4), shows(1720, 300))
-	b.joules(t, "30 W each, and three quarters of 240 W", one, 30+150+210)
-	b.joules(t, "30 W each, and a quarter of 240 W", two, 150+90)
-	if got := b.leave(at(4.5), one); math.Abs(got-(390+105)) > 1e-6 {
-		t.Errorf("it leaves with %v J", got)
-	}
-	b.forget(one)
-	b.sample(at(5), shows(2020, 300))
-	b.joules(t, "half a second with the other, half alone", two, 240+45+150)
-	b.leave(at(5), two)
-	b.sample(at(6), shows(2080, 60))
-	if v := b.view(); v.Users["ann"] != 495 || v.Users["bob"] != 435 || v.TasksJ != 930 || v.IdleJ != 60+30+60 {
-		t.Errorf("the sums are %+v", v)
-	}
-}
-
-// TestEnergyCounter: a counter that is reset, one that does not move since the GPU is lost,
-// and impossible figures take nothing from anybody.
-func TestEnergyCounter(t *testing.T) {
-	b := newTestBook()
-	b.join(at(0), one, "ann", []string{"a"}, false)
-	b.sample(at(0), shows(5000, 100))
-	b.sample(at(1), shows(5100, 100))
-	b.sample(at(2), shows(40, 100)) // by the draw: 100 W for a second
-	b.joules(t, "the counter began anew", one, 200)
-	b.sample(at(3), shows(140, 100))
-	b.joules(t, "and goes on", one, 300)
-	for i, odd := range []float64{math.NaN(), math.Inf(1), -5} {
-		b.sample(at(4+float64(i)), shows(140, odd))
-	}
-	b.sample(at(7), []gpu.Sample{{UUID: "a", EnergyJ: 140, PowerW: 0, Fault: "it is lost"}, {UUID: "new", EnergyJ: 7}})
-	b.sample(at(8), shows(240, 100))
-	b.joules(t, "it stood still", one, 400)
-	if c := b.cards["a"]; c.least != 0 {
-		t.Errorf("its idle draw is %v W, though it never was idle", c.least)
-	}
-}
-
-// TestEnergyInstances: an instance that is empty shows no idle draw while another
-// one of the card is busy.
-func TestEnergyInstances(t *testing.T) {
-	b := newEnergyBook(at(0), map[string]string{"MIG-1": "card", "MIG-2": "card"})
-	b.join(at(0), one, "ann", []string{"MIG-1"}, false)
-	b.sample(at(1), []gpu.Sample{{UUID: "MIG-1", PowerW: 150}, {UUID: "MIG-2", PowerW: 150}})
-	if b.cards["MIG-2"].least != 0 {
-		t.Error("the draw of another's task is taken for the idle draw")
-	}
-	b.leave(at(2), one)
-	b.sample(at(3), []gpu.Sample{{UUID: "MIG-1", PowerW: 30}, {UUID: "MIG-2", PowerW: 30}})
-	if b.cards["MIG-1"].least != 30 || b.cards["MIG-2"].least != 30 {
-		t.Error("the idle draw is not noted")
-	}
-}
-
-// TestEnergySums: for any order of joins, ends and readings, the attempts and nobody
-// together have the energy of the counter, and nobody has less than nothing.
-func TestEnergySums(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		b := newTestBook()
-		now, counter, watts := 0.0, 500.0, 60.0
-		b.sample(at(0), shows(counter, watts))
-		running, next := map[attemptKey]bool{}, 1
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			dt := rapid.Float64Range(0, 3).Draw(t, "seconds")
-			now += dt
-			counter += rapid.Float64Range(0, 500).Draw(t, "draw") * dt
-			switch rapid.IntRange(0, 3).Draw(t, "what") {
-			case 0:
-				key := attemptKey{model.TaskID(next), 1}
-				running[key] = true
-				next++
-				b.join(at(now), key, "u", []string{"a"}, false)
-			case 1:
-				for key := range running {
-					b.leave(at(now), key)
-					delete(running, key)
-					break
-				}
-			case 2:
-				b.told(map[string]map[model.TaskID]float64{"a": {1: rapid.Float64Range(0, 1).Draw(t, "activity"), 2: 0.5}})
-			default:
-				watts = rapid.Float64Range(0, 500).Draw(t, "watts")
-				b.sample(at(now), shows(counter, watts))
-			}
+// TestEnergyIsNoted: the energy of a running task is in the journal within two
+// minutes, so that a daemon that is killed loses no more.
+func TestEnergyIsNoted(t *testing.T) {
+	inVirtualTime(t, func(v *virtual) {
+		for _, d := range v.GPUs.(*cards).devices {
+			v.GPUs.(*cards).set(gpu.Sample{UUID: d.UUID, PowerW: 100, EnergyJ: 100})
 		}
-		b.sample(at(now+1), shows(counter, watts))
-		sum := b.idle
-		for key, line := range b.open {
-			if sum += line.joules; line.joules < 0 {
-				t.Fatalf("%v has %v J", key, line.joules)
-			}
+		v.submit("long")
+		time.Sleep(90 * time.Second)
+		for _, d := range v.GPUs.(*cards).devices {
+			v.GPUs.(*cards).set(gpu.Sample{UUID: d.UUID, PowerW: 100, EnergyJ: 50_100})
 		}
-		if shown := counter - 500; math.Abs(sum-b.cards["a"].ahead-shown) > 1e-6*(1+shown) {
-			t.Fatalf("%v J are shared out, of which %v are ahead of the counter; it has shown %v J", sum, b.cards["a"].ahead, shown)
+		time.Sleep(2 * time.Minute)
+		b := energy.New(0, nil)
+		body, err := v.Journal.Meta(energyKey)
+		if err == nil {
+			err = b.Load(body, func(gpu.AttemptKey) bool { return true })
+		}
+		if got := b.Joules(gpu.AttemptKey{Task: 1, Attempt: 1}); err != nil || got < 45_000 || got > 55_000 {
+			t.Errorf("%v J of 50,000 are noted, %v", got, err)
 		}
 	})
 }
 
-// TestEnergySimulated: on a simulated server, two tasks together have the energy of their
-// GPU, and the heavier one has more.
-func TestEnergySimulated(t *testing.T) {
-	station, err := servers.Find("dgx-station-a100")
+// TestEnergyIsWorthNothing: a note that cannot be read keeps nobody from working.
+func TestEnergyIsWorthNothing(t *testing.T) {
+	g := newRig(t)
+	g.script("ok", printing(0))
+	g.stop()
+	j, err := journal.Open(g.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "energy") // a socket's path is short
-	if err != nil {
+	if err := errors.Join(j.SetMeta(energyKey, []byte("nonsense")), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	var seconds atomic.Int64
-	server, err := simgpu.New(station, dir, func() time.Time { return at(float64(seconds.Load())).Time() }, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
-	b := newEnergyBook(at(0), nil)
-	sample := func() gpu.Sample {
-		all, err := server.Sample(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.sample(at(float64(seconds.Load())), all)
-		return all[0]
-	}
-	idle := sample()
-	busy := map[model.TaskID]float64{}
-	for i, smact := range []float64{0.6, 0.2} {
-		key := attemptKey{model.TaskID(i + 1), 1}
-		busy[key.task] = smact
-		c, err := client.Dial(t.Context(), client.Options{Dir: dir, Task: key.task, Attempt: 1, GPUs: []string{"0"}, Loads: []wire.Load{{SMACT: smact}}, Window: 10 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		b.join(at(0), key, "ann", []string{idle.UUID}, false)
-	}
-	b.told(map[string]map[model.TaskID]float64{idle.UUID: busy})
-	var last gpu.Sample
-	for range 20 {
-		seconds.Add(5)
-		last = sample()
-	}
-	used, first, second := last.EnergyJ-idle.EnergyJ, b.of(one), b.of(two)
-	if math.Abs(first+second-used) > 1e-6*used || !(last.PowerW > idle.PowerW) {
-		t.Errorf("two tasks have %v and %v of %v J; %v W, idle %v W", first, second, used, last.PowerW, idle.PowerW)
-	}
-	base := idle.PowerW * 100 / 2
-	if ratio := (first - base) / (second - base); math.Abs(ratio-3) > 1e-6 {
-		t.Errorf("above their part of the idle draw one has %v times as much as the other, want 3", ratio)
+	g.start()
+	if got := g.finished(g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)})); got.Phase != "succeeded" {
+		t.Errorf("it has %s", got.Phase)
 	}
 }

@@ -184,14 +184,14 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 func (w *worker) exited(end ending) *change {
 	task, attempt := w.launch.Task, w.launch.Attempt
 	peak, seen := w.monitor.sighting(task, attempt)
-	untouched := w.monitor.neverTouched(attemptKey{task, attempt})
+	untouched := w.monitor.neverTouched(gpu.AttemptKey{Task: task, Attempt: attempt})
 	w.monitor.forget(task, attempt)
 	params := w.following.params()
-	host := w.hostMem.forget(attemptKey{task, attempt})
+	host := w.hostMem.forget(gpu.AttemptKey{Task: task, Attempt: attempt})
 	if _, share := w.booked(); end.class == model.ExitHostOOM {
 		host = max(host, share.Limit) // the container reached its limit
 	}
-	joules := w.energy.leave(w.Clock.Now(), attemptKey{task, attempt})
+	joules := w.energy.Stop(w.Clock.Now(), gpu.AttemptKey{Task: task, Attempt: attempt})
 	ev := model.Exited{
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,

@@ -47,7 +47,7 @@ type gpuWatch struct {
 }
 
 // watchGPUs begins to watch an attempt. whole is set if the attempt has just begun.
-func (m *monitor) watchGPUs(key attemptKey, gpus map[string]units.Bytes, whole bool) {
+func (m *monitor) watchGPUs(key gpu.AttemptKey, gpus map[string]units.Bytes, whole bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.idle[key] = &gpuWatch{gpus: gpus, whole: whole, pids: map[string][]int{}}
@@ -56,7 +56,7 @@ func (m *monitor) watchGPUs(key attemptKey, gpus map[string]units.Bytes, whole b
 // neverTouched reports whether it was measured that an attempt had no memory on its GPUs
 // all the time. There is no evidence for a GPU that has a fault or memory of unknown
 // processes, or for an attempt that another daemon saw before.
-func (m *monitor) neverTouched(key attemptKey) bool {
+func (m *monitor) neverTouched(key gpu.AttemptKey) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.idle[key]
@@ -89,7 +89,7 @@ func (m *monitor) lookFor(samples []gpu.Sample, began time.Time) {
 }
 
 // look processes a reading of one of the attempt's GPUs.
-func (w *gpuWatch) look(key attemptKey, s *gpu.Sample, capacity units.Bytes) {
+func (w *gpuWatch) look(key gpu.AttemptKey, s *gpu.Sample, capacity units.Bytes) {
 	if s.Fault != "" {
 		w.fault, w.blind = s.Fault, true
 	}
@@ -100,7 +100,7 @@ func (w *gpuWatch) look(key attemptKey, s *gpu.Sample, capacity units.Bytes) {
 		switch {
 		case p.Task == 0:
 			w.blind = true
-		case attemptKey{p.Task, p.Attempt} == key && p.PID > 0 && !slices.Contains(w.pids[s.UUID], p.PID):
+		case gpu.AttemptKey{Task: p.Task, Attempt: p.Attempt} == key && p.PID > 0 && !slices.Contains(w.pids[s.UUID], p.PID):
 			w.pids[s.UUID] = append(w.pids[s.UUID], p.PID)
 		}
 	}
@@ -109,7 +109,7 @@ func (w *gpuWatch) look(key attemptKey, s *gpu.Sample, capacity units.Bytes) {
 // measured returns the measurements of an attempt's GPU memory. erred is the time when
 // its output named exhausted memory, ended its end. Each time is zero if it does not
 // exist or is unknown.
-func (m *monitor) measured(key attemptKey, erred, ended time.Time) (mem containers.GPUMemory, fault string) {
+func (m *monitor) measured(key gpu.AttemptKey, erred, ended time.Time) (mem containers.GPUMemory, fault string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.seen[key]; s != nil {
@@ -139,7 +139,7 @@ func (m *monitor) measured(key attemptKey, erred, ended time.Time) (mem containe
 
 // accounted returns the highest memory use on one GPU that the driver itself has recorded
 // for the processes of an attempt.
-func (m *monitor) accounted(ctx context.Context, key attemptKey) (peak units.Bytes, exact bool) {
+func (m *monitor) accounted(ctx context.Context, key gpu.AttemptKey) (peak units.Bytes, exact bool) {
 	source, ok := m.source.(gpu.Accounting)
 	if !ok {
 		return 0, false

@@ -32,7 +32,7 @@ func TestNeverTouched(t *testing.T) {
 		cards := newCards(2, 40*units.GiB)
 		cards.SetOwner(newOwners().owner)
 		m := newTestMonitor(cards)
-		key := attemptKey{7, 1}
+		key := gpu.AttemptKey{Task: 7, Attempt: 1}
 		m.watchGPUs(key, map[string]units.Bytes{"GPU-a": 40 * units.GiB, "GPU-b": 40 * units.GiB}, true)
 		n := lookedLeast
 		if name == "too few readings" {
@@ -54,7 +54,7 @@ func TestNeverTouched(t *testing.T) {
 		if got := m.neverTouched(key); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
-		if m.forget(7, 1); m.neverTouched(key) || m.neverTouched(attemptKey{9, 1}) {
+		if m.forget(7, 1); m.neverTouched(key) || m.neverTouched(gpu.AttemptKey{Task: 9, Attempt: 1}) {
 			t.Errorf("%s: it is told of one that nobody looked at", name)
 		}
 	}
@@ -68,7 +68,7 @@ func TestUntouched(t *testing.T) {
 	g.script("busy", untilStopped)
 	ref := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
 	g.running(ref)
-	g.eventually("it was looked at", func() bool { return g.monitor.neverTouched(attemptKey{1, 1}) })
+	g.eventually("it was looked at", func() bool { return g.monitor.neverTouched(gpu.AttemptKey{Task: 1, Attempt: 1}) })
 	other := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
 	g.running(other)
 	g.restart() // nobody saw it meanwhile
@@ -82,7 +82,7 @@ func TestUntouched(t *testing.T) {
 	}
 	third := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
 	g.running(third)
-	g.eventually("it was looked at", func() bool { return g.monitor.neverTouched(attemptKey{3, 1}) })
+	g.eventually("it was looked at", func() bool { return g.monitor.neverTouched(gpu.AttemptKey{Task: 3, Attempt: 1}) })
 	if _, err := g.api.Stop(g.ctx(), third, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}

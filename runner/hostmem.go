@@ -14,6 +14,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/gpu"
 	"carma/runner/gpu/cgroup"
 	"carma/runner/meminfo"
 )
@@ -24,7 +25,7 @@ type hostMemory struct {
 	root string // where /proc and /sys are found
 
 	mu     sync.Mutex
-	of     map[attemptKey]*hostUse
+	of     map[gpu.AttemptKey]*hostUse
 	suites map[string]map[string]*hostUse // use of helpers, by suite and container
 	looked time.Time                      // when control groups were last searched
 	told   units.Bytes
@@ -47,12 +48,12 @@ const (
 )
 
 func newHostMemory(root string) *hostMemory {
-	return &hostMemory{root: root, of: map[attemptKey]*hostUse{}, suites: map[string]map[string]*hostUse{}}
+	return &hostMemory{root: root, of: map[gpu.AttemptKey]*hostUse{}, suites: map[string]map[string]*hostUse{}}
 }
 
 // follow reads the memory of an attempt's container until forget or stop is called. names
 // are the container's ID and name in the engine.
-func (h *hostMemory) follow(key attemptKey, names ...string) (stop func()) {
+func (h *hostMemory) follow(key gpu.AttemptKey, names ...string) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.of[key] == nil {
@@ -69,7 +70,7 @@ func (h *hostMemory) follow(key attemptKey, names ...string) (stop func()) {
 }
 
 // forget returns the highest use seen of an attempt, and drops it.
-func (h *hostMemory) forget(key attemptKey) (peak units.Bytes) {
+func (h *hostMemory) forget(key gpu.AttemptKey) (peak units.Bytes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if u := h.of[key]; u != nil {
@@ -98,7 +99,7 @@ func (h *hostMemory) sample() model.HostSample {
 		u.peak = max(u.peak, used)
 		u.told = steady(u.told, used, hostStep)
 		if u.told > 0 {
-			out.Tasks = append(out.Tasks, model.HostUse{Task: key.task, Used: u.told})
+			out.Tasks = append(out.Tasks, model.HostUse{Task: key.Task, Used: u.told})
 		}
 	}
 	out.Helpers = h.helpers()
@@ -108,7 +109,7 @@ func (h *hostMemory) sample() model.HostSample {
 
 // now returns the current host memory use of an attempt's container. ok is false if the
 // use is unknown.
-func (h *hostMemory) now(key attemptKey) (used units.Bytes, ok bool) {
+func (h *hostMemory) now(key gpu.AttemptKey) (used units.Bytes, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u := h.of[key]

@@ -9,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/gpu"
 )
 
 // TestHostMemoryOfGroups: containers' use is read from control groups of both versions,
@@ -43,7 +44,7 @@ func TestHostMemoryOfGroups(t *testing.T) {
 		if got := h.sample(); len(got.Helpers) > 0 {
 			t.Errorf("%s: a helper that is gone uses %+v", c.name, got.Helpers)
 		}
-		key := attemptKey{7, 1}
+		key := gpu.AttemptKey{Task: 7, Attempt: 1}
 		stop := h.follow(key, id, "carma-x-7-1")
 		want := model.HostSample{Available: 512 * units.MiB, Tasks: []model.HostUse{{Task: 7, Used: 96 * units.MiB}}}
 		if got := h.sample(); got.Available != want.Available || !slices.Equal(got.Tasks, want.Tasks) {

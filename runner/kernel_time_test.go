@@ -3,6 +3,7 @@ package runner
 import (
 	"testing"
 
+	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/gpu"
 )
@@ -13,7 +14,8 @@ import (
 func TestTimesOfTasks(t *testing.T) {
 	m := newTestMonitor(newCards(1, 1<<30))
 	look := func(seconds float64, processes ...gpu.Process) []model.TaskUse {
-		return m.digest(at(seconds), gpu.Sample{UUID: "GPU-a", Processes: processes}).Tasks
+		at := units.Instant(1e18 + seconds*1e9)
+		return m.digest(at, gpu.Sample{UUID: "GPU-a", Processes: processes}).Tasks
 	}
 	of := func(task model.TaskID, attempt int, active float64) gpu.Process {
 		return gpu.Process{Task: task, Attempt: attempt, Used: 1, Active: active, Timed: active >= 0}

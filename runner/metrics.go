@@ -163,7 +163,7 @@ func (r *Runner) taskFigures(rec *Record, of *metricsSnapshot) metrics.Task {
 
 // userFigures returns the current and past use of each user.
 func (r *Runner) userFigures(accounts []fairshare.Account) ([]metrics.User, float64) {
-	joules, held, idle := r.energy.sums(r.Clock.Now())
+	joules, held, idle := r.energy.Sums(r.Clock.Now())
 	users := map[string]*metrics.User{}
 	of := func(name string) *metrics.User {
 		if users[name] == nil {

@@ -34,18 +34,13 @@ type monitor struct {
 	round  chan struct{} // closed and replaced when a sample was read and reported
 	latest []gpu.Sample
 	last   []model.GPUSample // the last sample given to the mapper
-	seen   map[attemptKey]*observedMemory
-	idle   map[attemptKey]*gpuWatch
+	seen   map[gpu.AttemptKey]*observedMemory
+	idle   map[gpu.AttemptKey]*gpuWatch
 	broken map[model.GPUID]bool // GPUs with a fault that lasts until a reset
 	window map[string][]reading
 	times  map[timesOf][]timed
 	failed time.Time // when readings began to fail (wall clock), or zero
 	fault  string    // the fault that the mapper gets if failures last
-}
-
-type attemptKey struct {
-	task    model.TaskID
-	attempt int
 }
 
 // observedMemory is the observed memory use of an attempt.
@@ -74,7 +69,7 @@ const (
 func newMonitor(s gpu.Source, c *clock.Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
 		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: mean, promised: &softReservations{},
-		seen: map[attemptKey]*observedMemory{}, idle: map[attemptKey]*gpuWatch{}, broken: map[model.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
+		seen: map[gpu.AttemptKey]*observedMemory{}, idle: map[gpu.AttemptKey]*gpuWatch{}, broken: map[model.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
 	}
 }
 
@@ -148,14 +143,14 @@ func (m *monitor) sample(ctx context.Context) (model.Sampled, bool) {
 
 // watch keeps the memory use of each attempt, on the GPU where it is highest.
 func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time) {
-	most := map[attemptKey]units.Bytes{}
+	most := map[gpu.AttemptKey]units.Bytes{}
 	for _, s := range samples {
-		here, peak := map[attemptKey]units.Bytes{}, map[attemptKey]units.Bytes{}
+		here, peak := map[gpu.AttemptKey]units.Bytes{}, map[gpu.AttemptKey]units.Bytes{}
 		for _, p := range s.Processes {
 			if p.Task == 0 {
 				continue
 			}
-			key := attemptKey{p.Task, p.Attempt}
+			key := gpu.AttemptKey{Task: p.Task, Attempt: p.Attempt}
 			here[key] += p.Used
 			peak[key] += max(p.Used, p.Peak) // a task may have several processes
 		}
@@ -247,7 +242,7 @@ func addUse(uses []model.TaskUse, id model.TaskID, used units.Bytes) []model.Tas
 func (m *monitor) sighting(task model.TaskID, attempt int) (peak units.Bytes, c *curve) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.seen[attemptKey{task, attempt}]; s != nil {
+	if s := m.seen[gpu.AttemptKey{Task: task, Attempt: attempt}]; s != nil {
 		return s.peak, s.curve.clone()
 	}
 	return 0, nil
@@ -257,7 +252,7 @@ func (m *monitor) sighting(task model.TaskID, attempt int) (peak units.Bytes, c 
 func (m *monitor) forget(task model.TaskID, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := attemptKey{task, attempt}
+	key := gpu.AttemptKey{Task: task, Attempt: attempt}
 	delete(m.seen, key)
 	delete(m.idle, key)
 	maps.DeleteFunc(m.times, func(of timesOf, _ []timed) bool { return of.attempt == key })

@@ -37,7 +37,7 @@ const refusedLeast = 30
 
 // follow processes a reading of all GPUs. changed is set if the program stopped being a
 // client, or is one again.
-func (c *mpsClient) follow(key attemptKey, samples []gpu.Sample) (changed bool) {
+func (c *mpsClient) follow(key gpu.AttemptKey, samples []gpu.Sample) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	here, unknown, isClient, told := false, false, false, true
@@ -48,7 +48,7 @@ func (c *mpsClient) follow(key attemptKey, samples []gpu.Sample) (changed bool) 
 		}
 		told = told && samples[i].ClientsTold
 		for _, p := range samples[i].Processes {
-			own := p.Task == key.task && p.Attempt == key.attempt
+			own := p.Task == key.Task && p.Attempt == key.Attempt
 			here, isClient, unknown = here || own, isClient || own && p.Client, unknown || p.PID == 0
 		}
 	}
@@ -122,7 +122,7 @@ func (w *worker) followClient(ctx context.Context, id string) (stop func()) {
 
 // setClient registers an attempt to be followed as an MPS client, or removes it if c is
 // nil.
-func (s *sharing) setClient(key attemptKey, c *mpsClient) {
+func (s *sharing) setClient(key gpu.AttemptKey, c *mpsClient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c == nil {
@@ -130,14 +130,14 @@ func (s *sharing) setClient(key attemptKey, c *mpsClient) {
 		return
 	}
 	if s.clients == nil {
-		s.clients = map[attemptKey]*mpsClient{}
+		s.clients = map[gpu.AttemptKey]*mpsClient{}
 	}
 	s.clients[key] = c
 }
 
 // tookTurns records that an attempt is no longer a client, or is one again. It returns
 // false if the attempt has ended meanwhile, since nobody would remove the record.
-func (s *sharing) tookTurns(key attemptKey, c *mpsClient) bool {
+func (s *sharing) tookTurns(key gpu.AttemptKey, c *mpsClient) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients[key] != c {
@@ -155,7 +155,7 @@ func (s *sharing) tookTurns(key attemptKey, c *mpsClient) bool {
 // them with the clients by time slices, which the mapper must know.
 func (r *Runner) checkClients(samples []gpu.Sample) {
 	r.sharing.mu.Lock()
-	all := make(map[attemptKey]*mpsClient, len(r.sharing.clients))
+	all := make(map[gpu.AttemptKey]*mpsClient, len(r.sharing.clients))
 	for key, c := range r.sharing.clients {
 		all[key] = c
 	}
@@ -166,7 +166,7 @@ func (r *Runner) checkClients(samples []gpu.Sample) {
 			continue
 		}
 		if changed = r.sharing.tookTurns(key, c) || changed; c.apart {
-			r.Log.Warn().Int64("task", int64(key.task)).Msg("the task was started as a client of MPS, and the driver does not list it as one: it takes turns with the others")
+			r.Log.Warn().Int64("task", int64(key.Task)).Msg("the task was started as a client of MPS, and the driver does not list it as one: it takes turns with the others")
 		}
 	}
 	if changed {

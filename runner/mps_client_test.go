@@ -41,7 +41,7 @@ func TestStrangeClient(t *testing.T) {
 
 // TestFollowClient: the conclusions from readings of an attempt.
 func TestFollowClient(t *testing.T) {
-	key := attemptKey{3, 2}
+	key := gpu.AttemptKey{Task: 3, Attempt: 2}
 	on := func(p ...gpu.Process) gpu.Sample { return gpu.Sample{UUID: "GPU-a", ClientsTold: true, Processes: p} }
 	own := gpu.Process{PID: 9, Task: 3, Attempt: 2}
 	asClient := own
@@ -90,10 +90,10 @@ func TestFollowClient(t *testing.T) {
 // whatever its output says.
 func TestTouchedBefore(t *testing.T) {
 	c := &mpsClient{gpus: []model.GPUID{"GPU-a"}, gone: make(chan struct{})}
-	c.follow(attemptKey{1, 1}, []gpu.Sample{{UUID: "GPU-a", ClientsTold: true, Processes: []gpu.Process{{PID: 5, Task: 1, Attempt: 1, Client: true}}}})
+	c.follow(gpu.AttemptKey{Task: 1, Attempt: 1}, []gpu.Sample{{UUID: "GPU-a", ClientsTold: true, Processes: []gpu.Process{{PID: 5, Task: 1, Attempt: 1, Client: true}}}})
 	c.hears([]byte("CUDA error 805"))
 	for range 2 * refusedLeast {
-		c.follow(attemptKey{1, 1}, []gpu.Sample{{UUID: "GPU-a", ClientsTold: true}})
+		c.follow(gpu.AttemptKey{Task: 1, Attempt: 1}, []gpu.Sample{{UUID: "GPU-a", ClientsTold: true}})
 	}
 	select {
 	case <-c.gone:
@@ -106,7 +106,7 @@ func TestTouchedBefore(t *testing.T) {
 // would count as time-sliced without end.
 func TestEndedClient(t *testing.T) {
 	var s sharing
-	key, c := attemptKey{1, 1}, &mpsClient{gpus: []model.GPUID{"GPU-a"}, apart: true}
+	key, c := gpu.AttemptKey{Task: 1, Attempt: 1}, &mpsClient{gpus: []model.GPUID{"GPU-a"}, apart: true}
 	s.setClient(key, c)
 	if !s.tookTurns(key, c) || len(s.apart) != 1 {
 		t.Errorf("while it runs: %v", s.apart)

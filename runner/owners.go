@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"carma/mapper/model"
+	"carma/runner/gpu"
 	"carma/runner/gpu/cgroup"
 )
 
@@ -13,13 +14,13 @@ type owners struct {
 	root string // where /proc is found
 
 	mu sync.Mutex
-	of map[string]attemptKey
+	of map[string]gpu.AttemptKey
 }
 
-func newOwners() *owners { return &owners{root: "/", of: map[string]attemptKey{}} }
+func newOwners() *owners { return &owners{root: "/", of: map[string]gpu.AttemptKey{}} }
 
 // add records the container of an attempt; forget removes it.
-func (o *owners) add(key attemptKey, names ...string) (forget func()) {
+func (o *owners) add(key gpu.AttemptKey, names ...string) (forget func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, name := range names {
@@ -47,7 +48,7 @@ func (o *owners) owner(pid int) (model.TaskID, int, bool) {
 	defer o.mu.Unlock()
 	for _, name := range names {
 		if key, ok := o.of[name]; ok {
-			return key.task, key.attempt, true
+			return key.Task, key.Attempt, true
 		}
 	}
 	return 0, 0, false

@@ -10,6 +10,7 @@ import (
 	"carma/containers"
 	"carma/containers/option"
 	"carma/runner/api"
+	"carma/runner/gpu"
 )
 
 // privilegedPort is the first port that every user may listen on.
@@ -33,24 +34,24 @@ func checkPorts(who Caller, s api.Submit) error {
 // write it.
 type portBook struct {
 	mu      sync.Mutex
-	open    map[attemptKey][]api.OpenPort
+	open    map[gpu.AttemptKey][]api.OpenPort
 	changed chan struct{} // closed and replaced at every change
 }
 
 func newPortBook() *portBook {
-	return &portBook{open: map[attemptKey][]api.OpenPort{}, changed: make(chan struct{})}
+	return &portBook{open: map[gpu.AttemptKey][]api.OpenPort{}, changed: make(chan struct{})}
 }
 
 // of returns the open ports of an attempt, and a channel that is closed when the ports of
 // any attempt change.
-func (b *portBook) of(key attemptKey) ([]api.OpenPort, <-chan struct{}) {
+func (b *portBook) of(key gpu.AttemptKey) ([]api.OpenPort, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open[key], b.changed
 }
 
 // set stores the open ports of an attempt; an empty list removes the attempt.
-func (b *portBook) set(key attemptKey, ports []api.OpenPort) {
+func (b *portBook) set(key gpu.AttemptKey, ports []api.OpenPort) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(ports) == 0 {
@@ -65,7 +66,7 @@ func (b *portBook) set(key attemptKey, ports []api.OpenPort) {
 // openPorts opens the container's ports if its engine does not do it, and records their
 // addresses. closed removes the addresses.
 func (w *worker) openPorts(ctx context.Context, id string) (closed func()) {
-	key := attemptKey{w.launch.Task, w.launch.Attempt}
+	key := w.key()
 	publisher, can := able[containers.Publisher](w.Driver)
 	if len(w.rec.Submit.Ports) == 0 || !can {
 		return func() {}
@@ -87,11 +88,11 @@ func (w *worker) openPorts(ctx context.Context, id string) (closed func()) {
 
 // sendPorts sends a follower of an attempt one line for each of its ports, once
 // they are open.
-func (r *Runner) sendPorts(ctx context.Context, s *sender, key attemptKey) {
+func (r *Runner) sendPorts(ctx context.Context, s *sender, key gpu.AttemptKey) {
 	for {
 		open, changed := r.ports.of(key)
 		for _, p := range open {
-			line := api.LogLine{At: r.Clock.Time(), Attempt: key.attempt, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())}
+			line := api.LogLine{At: r.Clock.Time(), Attempt: key.Attempt, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())}
 			if s.send("log", line) != nil {
 				return
 			}

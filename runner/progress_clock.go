@@ -7,6 +7,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/words"
+	"carma/runner/gpu"
 )
 
 // suspendedSpan is an interval in which an attempt was suspended. to is 0 while the
@@ -19,13 +20,13 @@ func (r *Runner) reportSuspension(ev model.Event) {
 	switch ev := ev.(type) {
 	case model.SuspendDone:
 		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != model.Running {
-			r.followers.get(attemptKey{ev.Task, ev.Attempt}).leaves(ev.At)
+			r.followers.get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).leaves(ev.At)
 			r.consoles.say(ev.Task, awayText(t))
 		}
 	case model.Resumed:
 		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase == model.Running {
 			r.consoles.say(ev.Task, "it is back on its GPU, and goes on")
-			r.followers.get(attemptKey{ev.Task, ev.Attempt}).returns(ev.At)
+			r.followers.get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).returns(ev.At)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/clock"
+	"carma/runner/gpu"
 	"carma/runner/progress"
 )
 
@@ -110,11 +111,11 @@ type followers struct {
 	nudge chan struct{} // wakes reportThroughput
 
 	mu sync.Mutex
-	of map[attemptKey]*follower
+	of map[gpu.AttemptKey]*follower
 }
 
 func newFollowers() *followers {
-	return &followers{nudge: make(chan struct{}, 1), of: map[attemptKey]*follower{}}
+	return &followers{nudge: make(chan struct{}, 1), of: map[gpu.AttemptKey]*follower{}}
 }
 
 // wake makes reportThroughput check the rates now.
@@ -126,7 +127,7 @@ func (fs *followers) wake() {
 }
 
 // add makes the follower of an attempt. done removes the follower.
-func (fs *followers) add(key attemptKey) (f *follower, done func()) {
+func (fs *followers) add(key gpu.AttemptKey) (f *follower, done func()) {
 	f = new(follower)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -139,17 +140,17 @@ func (fs *followers) add(key attemptKey) (f *follower, done func()) {
 }
 
 // get returns the follower of an attempt, or nil if its output is not read.
-func (fs *followers) get(key attemptKey) *follower {
+func (fs *followers) get(key gpu.AttemptKey) *follower {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	return fs.of[key]
 }
 
 // all returns all followers.
-func (fs *followers) all() map[attemptKey]*follower {
+func (fs *followers) all() map[gpu.AttemptKey]*follower {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	all := make(map[attemptKey]*follower, len(fs.of))
+	all := make(map[gpu.AttemptKey]*follower, len(fs.of))
 	for key, f := range fs.of {
 		all[key] = f
 	}
@@ -159,7 +160,7 @@ func (fs *followers) all() map[attemptKey]*follower {
 // progressOf returns the progress of a placed or suspended task according to its output.
 func (r *Runner) progressOf(t *model.Task) (progress.Progress, progress.Parameters, bool) {
 	if a := t.Alive(); a != nil {
-		if f := r.followers.get(attemptKey{t.ID, a.N}); f != nil {
+		if f := r.followers.get(gpu.AttemptKey{Task: t.ID, Attempt: a.N}); f != nil {
 			return f.progress(r.Clock.Now())
 		}
 	}

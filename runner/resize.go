@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/gpu"
 )
 
 // resizing tracks the requests to set the limits of an attempt's container to the host
@@ -113,7 +114,7 @@ func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) err
 		return nil
 	}
 	to := units.Bytes(spec.Memory) + more
-	if used, ok := w.hostMem.now(attemptKey{w.launch.Task, w.launch.Attempt}); ok && used > to {
+	if used, ok := w.hostMem.now(w.key()); ok && used > to {
 		return fmt.Errorf("it uses %s of host memory now, more than %s", used, to)
 	}
 	return w.limits(ctx, "set the memory of a container", func(ctx context.Context, r containers.Resizer) error {
@@ -163,7 +164,7 @@ func (r *Runner) canResize(t *model.Task, ask model.HostAsk) error {
 	if a == nil {
 		return nil
 	}
-	if used, ok := r.hostMem.now(attemptKey{t.ID, a.N}); ok && ask.Memory > 0 && used > ask.Memory {
+	if used, ok := r.hostMem.now(gpu.AttemptKey{Task: t.ID, Attempt: a.N}); ok && ask.Memory > 0 && used > ask.Memory {
 		return refusef(409, "--host-mem %s: task %d uses %s of host memory now; write more than that", ask.Memory, t.ID, used)
 	}
 	if no := r.state.CannotResize(t.ID, ask); no.Code != "" {

@@ -34,7 +34,7 @@ func (w *worker) serveResume(ctx context.Context, id string, d model.Resume, aga
 		w.aside.mu.Lock()
 		w.aside.process = suspend.Process{}
 		w.aside.mu.Unlock()
-		w.energy.join(w.Clock.Now(), w.key(), w.rec.User, w.uuids(), false)
+		w.energy.Start(w.Clock.Now(), w.key(), w.rec.User, w.uuids(), false)
 		_ = w.setMemory(ctx, id, 0)
 		log.Strs("grants", grantWords(d.Grants)).Dur("copy", res.Took[suspend.CallRestore]).Msg("resumed")
 		answer("")

@@ -19,6 +19,7 @@ import (
 	"carma/runner/audit"
 	"carma/runner/certs"
 	"carma/runner/clock"
+	"carma/runner/energy"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/journal"
@@ -61,7 +62,7 @@ type Runner struct {
 	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
 	canaryRuns bool
 	monitor    *monitor
-	energy     *energyBook
+	energy     *energy.Accounts
 	images     imageCache
 	pull       *pull.Puller
 	probers    probers

@@ -28,9 +28,9 @@ type sharing struct {
 	proven bool
 	// apart are the attempts that are no clients although the mapper treats them as
 	// clients, with their GPUs.
-	apart map[attemptKey][]model.GPUID
+	apart map[gpu.AttemptKey][]model.GPUID
 	// clients are the attempts that were started as clients of MPS.
-	clients map[attemptKey]*mpsClient
+	clients map[gpu.AttemptKey]*mpsClient
 	told    map[model.GPUID]model.Sharing
 }
 
@@ -81,7 +81,7 @@ func (s *sharing) ended(class model.Class) {
 
 // setApart records that an attempt shares its GPUs without MPS, although the mapper
 // treats it as a client. Nil GPUs remove the record.
-func (s *sharing) setApart(key attemptKey, gpus []model.GPUID) {
+func (s *sharing) setApart(key gpu.AttemptKey, gpus []model.GPUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if gpus == nil {
@@ -92,9 +92,9 @@ func (s *sharing) setApart(key attemptKey, gpus []model.GPUID) {
 }
 
 // recordNoClient does what setApart does. The caller holds the lock.
-func (s *sharing) recordNoClient(key attemptKey, gpus []model.GPUID) {
+func (s *sharing) recordNoClient(key gpu.AttemptKey, gpus []model.GPUID) {
 	if s.apart == nil {
-		s.apart = map[attemptKey][]model.GPUID{}
+		s.apart = map[gpu.AttemptKey][]model.GPUID{}
 	}
 	s.apart[key] = gpus
 }
@@ -249,7 +249,9 @@ func (w *worker) leaveMPS(ctx context.Context, class model.Class) {
 	w.reportSharing()
 }
 
-func (w *worker) key() attemptKey { return attemptKey{w.launch.Task, w.launch.Attempt} }
+func (w *worker) key() gpu.AttemptKey {
+	return gpu.AttemptKey{Task: w.launch.Task, Attempt: w.launch.Attempt}
+}
 
 // mayServe reports whether the daemon may run a control daemon as a user.
 func mayServe(uid int) bool { return os.Geteuid() == 0 || os.Geteuid() == uid }

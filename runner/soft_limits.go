@@ -20,12 +20,12 @@ type softReservations struct {
 
 // softReservation is the memory reserved for one container.
 type softReservation struct {
-	key attemptKey
+	key gpu.AttemptKey
 	on  map[string]units.Bytes // by GPU
 }
 
 // set stores the limits of an attempt's container.
-func (p *softReservations) set(id string, key attemptKey, l map[string]limits.Limit) {
+func (p *softReservations) set(id string, key gpu.AttemptKey, l map[string]limits.Limit) {
 	on := map[string]units.Bytes{}
 	for uuid, limit := range l {
 		on[uuid] = units.Bytes(limit.Soft)
@@ -53,7 +53,7 @@ func (p *softReservations) unused(s *gpu.Sample) (sum units.Bytes) {
 	for _, to := range p.of {
 		left := to.on[s.UUID]
 		for _, process := range s.Processes {
-			if (attemptKey{process.Task, process.Attempt}) == to.key {
+			if (gpu.AttemptKey{Task: process.Task, Attempt: process.Attempt}) == to.key {
 				left -= process.Used
 			}
 		}

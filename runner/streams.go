@@ -15,6 +15,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/gpu"
 	"carma/runner/rights"
 	"carma/runner/tasklog"
 
@@ -241,7 +242,7 @@ func (r *Runner) streamAttempt(ctx context.Context, s *sender, id model.TaskID, 
 	if rec, _ := r.records.get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
 		ctx, end := context.WithCancel(ctx)
 		var told sync.WaitGroup
-		told.Go(func() { r.sendPorts(ctx, s, attemptKey{id, n}) })
+		told.Go(func() { r.sendPorts(ctx, s, gpu.AttemptKey{Task: id, Attempt: n}) })
 		defer told.Wait()
 		defer end()
 	}

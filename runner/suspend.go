@@ -51,7 +51,7 @@ func (w *worker) suspend(ctx context.Context, id string, d model.Suspend, again 
 		w.aside.mu.Lock()
 		w.aside.process = res.Process
 		w.aside.mu.Unlock()
-		w.energy.leave(w.Clock.Now(), w.key())
+		w.energy.Stop(w.Clock.Now(), w.key())
 		log.Dur("lock", res.Took[suspend.CallLock]).Dur("copy", res.Took[suspend.CallCheckpoint]).Msg("suspended")
 		answer("")
 	case suspend.Lost:

@@ -36,7 +36,7 @@ func (r *Runner) attachTo(ctx context.Context, in *api.TaskPath) (*huma.StreamRe
 		return nil, err
 	}
 	if !c.talks {
-		return nil, refusef(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.key.task, c.key.task, c.key.task)
+		return nil, refusef(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.key.Task, c.key.Task, c.key.Task)
 	}
 	return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveAttached(ctx, c, t) }), nil
 }
@@ -52,7 +52,7 @@ func (r *Runner) exec(ctx context.Context, in *api.OnTask[api.ExecRequest]) (*hu
 		return nil, err
 	}
 	who, _ := callerFrom(ctx)
-	r.Log.Info().Int64("task", int64(c.key.task)).Str("user", who.Name).Str("program", program).Msg("a command in a task")
+	r.Log.Info().Int64("task", int64(c.key.Task)).Str("user", who.Name).Str("program", program).Msg("a command in a task")
 	return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveExec(ctx, driver, c, in.Body, t) }), nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/runner/gpu"
 	"carma/runner/progress"
 )
 
@@ -65,12 +66,12 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
-	going := make(map[attemptKey]predict.SpeedView, len(all))
+	going := make(map[gpu.AttemptKey]predict.SpeedView, len(all))
 	var now units.Instant
 	err := r.look(ctx, func(s *mapper.State) {
 		now = r.Clock.Now()
 		for key := range all {
-			if g, ok := s.Speed(key.task); ok && g.Running && g.Attempt == key.attempt {
+			if g, ok := s.Speed(key.Task); ok && g.Running && g.Attempt == key.Attempt {
 				going[key] = g
 			}
 		}
@@ -82,7 +83,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 	var then []func() // called if the loop accepts the event
 	for key, g := range going {
 		if p, told, ok := all[key].pace(now, g); ok {
-			p.Task, p.Attempt = key.task, key.attempt
+			p.Task, p.Attempt = key.Task, key.Attempt
 			ev.Tasks = append(ev.Tasks, p)
 			then = append(then, func() { all[key].tell(told) })
 		}

@@ -16,6 +16,7 @@ import (
 	"carma/mapper/predict"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/rights"
 )
@@ -147,7 +148,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	v.Params, v.Trainable = paramsOf(rec)
 	v.Takes, v.Says = takesView(rec), rec.Says
 	if a := t.Current(); a != nil {
-		v.Ports, _ = r.ports.of(attemptKey{t.ID, a.N})
+		v.Ports, _ = r.ports.of(gpu.AttemptKey{Task: t.ID, Attempt: a.N})
 	}
 	if q.runs && t.Current() != nil {
 		r.viewProgress(&v, t, q.going)
@@ -219,7 +220,7 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 		info.Suspended, info.Queued = len(all), info.Queued-waiting
 		info.Held = s.Unfinished() - info.Queued - info.Running - info.Suspended
 	})
-	info.Energy = r.energy.view()
+	info.Energy = r.energy.View()
 	info.Trouble, _ = r.trouble.now() // as the loop last wrote it
 	info.Draining = r.draining.Load()
 	if err == nil {
