@@ -62,7 +62,7 @@
 //  11. Send [model.Sampled] when memory in use, activity or health of a GPU changes, with
 //     what each task uses there. Otherwise memory of other processes is attributed to
 //     tasks, and the watchdog, shrinking, learning and the SMACT cap see nothing.
-//     Kept by runner/monitor.go (run), mapper/sim/engine.go (look).
+//     Kept by runner/monitor/monitor.go (Run), mapper/sim/engine.go (look).
 //  12. Never let time go back, across restarts either. An event with an older
 //     instant happens "now", so timers move and waiting times are wrong.
 //     Kept by runner/clock/clock.go (Now), runner/clock_boot.go (restoreClock), the agenda of

@@ -126,7 +126,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	w.connect(ctx, id)
 	w.account()
 	if len(w.launch.Grants) > 0 {
-		w.monitor.watchGPUs(w.key(), w.memories(), !w.resumed)
+		w.monitor.Watch(w.key(), w.memories(), !w.resumed)
 	}
 	defer w.followClient(ctx, id)()
 	started := w.Clock.Now()

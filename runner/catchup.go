@@ -26,29 +26,5 @@ func (w *worker) catchUp(ctx context.Context, exit containers.Exit) {
 	source.CatchUp(ctx, w.uuids(), exit.Finished)
 	ctx, enough = context.WithTimeout(context.WithoutCancel(ctx), catchUpFor)
 	defer enough()
-	w.monitor.fresh(ctx)
-}
-
-// fresh waits until a sample is reported whose reading began after the call, or until ctx
-// ends.
-func (m *monitor) fresh(ctx context.Context) {
-	for range 2 { // the current reading may have begun before the call
-		m.mu.Lock()
-		round := m.round
-		m.mu.Unlock()
-		m.wake()
-		select {
-		case <-round:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// rounded wakes the goroutines that wait for a sample to be read and reported.
-func (m *monitor) rounded() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	close(m.round)
-	m.round = make(chan struct{})
+	w.monitor.WaitForSample(ctx)
 }

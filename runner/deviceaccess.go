@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
+	"carma/runner/monitor"
 )
 
 // DeviceChecker checks whether the processes of containers can open their device nodes.
@@ -285,7 +286,7 @@ func (d *deviceWatch) follow(samples []gpu.Sample) {
 			if w.quiet++; w.quiet == 1 {
 				w.quietSince = d.now()
 			}
-			if w.quiet >= lookedLeast && (!w.used || d.now().Sub(w.quietSince) >= accessPatience) {
+			if w.quiet >= monitor.MinReadings && (!w.used || d.now().Sub(w.quietSince) >= accessPatience) {
 				w.ended = true
 				close(w.lost)
 			}

@@ -13,6 +13,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
+	"carma/runner/monitor"
 )
 
 // access is a DeviceChecker with answers set by the test. The first processes of the
@@ -143,16 +144,19 @@ func TestDeviceLostInUse(t *testing.T) {
 		})
 		ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
 		g.uses(ref, units.GiB)
-		g.eventually("it is seen", func() bool { _, c := g.monitor.sighting(1, 1); return c != nil })
+		g.eventually("it is seen", func() bool { _, c := g.monitor.Observed(1, 1); return c != nil })
 		g.loses(a, devices.Gone)
 		g.until(ref, "its loss", func(t api.Task) bool { return t.Attempts[0].Devices != "" })
 		why, err := g.Why(g.ctx(), ref)
 		if err != nil || !strings.Contains(why.Summary, "GPU 0 can no longer be opened in the container (the device node is gone) since") {
 			t.Errorf("%+v, %v", why, err)
 		}
-		for range 2 * lookedLeast { // it is not ended by readings that show it
-			g.monitor.sample(t.Context())
-			g.access.follow(g.monitor.readings())
+		for range 2 * monitor.MinReadings { // it is not ended by readings that show it
+			samples, err := g.cards.Sample(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.access.follow(samples)
 		}
 		if rec, _ := g.Find(ref); rec.Task.Phase != model.Running {
 			t.Errorf("it is %s", rec.Task.Phase)
@@ -177,7 +181,7 @@ func TestDeviceBack(t *testing.T) {
 	g.script("train", func(context.Context, *containerstest.Process) int { <-end; return 3 })
 	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
 	g.uses(ref, units.GiB)
-	g.eventually("it is seen", func() bool { _, c := g.monitor.sighting(1, 1); return c != nil })
+	g.eventually("it is seen", func() bool { _, c := g.monitor.Observed(1, 1); return c != nil })
 	g.loses(a, devices.Denied)
 	g.until(ref, "its loss", func(t api.Task) bool { return t.Attempts[0].Devices != "" })
 	g.stop()
@@ -198,7 +202,7 @@ func TestDeviceLostAcrossRestart(t *testing.T) {
 	g.script("train", func(context.Context, *containerstest.Process) int { <-end; return 1 })
 	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
 	g.uses(ref, units.GiB)
-	g.eventually("it is seen", func() bool { _, c := g.monitor.sighting(1, 1); return c != nil })
+	g.eventually("it is seen", func() bool { _, c := g.monitor.Observed(1, 1); return c != nil })
 	g.loses(a, devices.Denied)
 	g.until(ref, "its loss", func(t api.Task) bool { return t.Attempts[0].Devices != "" })
 	g.stop()
@@ -245,7 +249,7 @@ func TestAccessPatience(t *testing.T) {
 			defer stop()
 			d.follow(c.before)
 			d.round(t.Context())
-			for range lookedLeast - 1 {
+			for range monitor.MinReadings - 1 {
 				d.follow(c.after)
 			}
 			if w.ended {

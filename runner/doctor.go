@@ -73,10 +73,7 @@ func (r *Runner) checkSource() api.Check {
 	if r.opt.SetSpeed != nil {
 		c.Detail += fmt.Sprintf(", simulated at %g times the clock", r.Clock.Speed())
 	}
-	r.monitor.mu.Lock()
-	failed := !r.monitor.failed.IsZero()
-	r.monitor.mu.Unlock()
-	if failed {
+	if !r.monitor.FailedSince().IsZero() {
 		c.Status, c.Detail, c.Mend = "failure", "the GPUs cannot be read", "see the daemon's log"
 	}
 	return c

@@ -93,7 +93,7 @@ func TestDoctorTellsOfLoss(t *testing.T) {
 	g.script("stay", untilStopped)
 	ref := g.run(api.Submit{Image: "stay", Mem: int64(units.GiB)})
 	g.uses(ref, units.GiB)
-	g.eventually("it is seen", func() bool { _, c := g.monitor.sighting(1, 1); return c != nil })
+	g.eventually("it is seen", func() bool { _, c := g.monitor.Observed(1, 1); return c != nil })
 	row := func() (found api.Check) {
 		checks, err := g.api.Doctor(g.ctx())
 		if err != nil {

@@ -18,7 +18,7 @@ func (r *Runner) checkHealth() api.Check {
 	c := api.Check{Name: "GPU health", Status: "ok", Detail: "no faults"}
 	var faults, warnings []string
 	for _, d := range r.ordered() {
-		s, _ := r.monitor.reading(d.UUID)
+		s, _ := r.monitor.Reading(d.UUID)
 		if s.Fault != "" {
 			faults = append(faults, fmt.Sprintf("GPU %d: %s", d.Index, s.Fault))
 		}
@@ -46,7 +46,7 @@ func (r *Runner) checkMetrics() api.Check {
 	var sources []string
 	var coarse []gpu.Device
 	for _, d := range r.ordered() {
-		s, ok := r.monitor.reading(d.UUID)
+		s, ok := r.monitor.Reading(d.UUID)
 		name := cmp.Or(s.Metrics, "nothing")
 		if !ok {
 			name = "nothing yet"

@@ -50,7 +50,7 @@ func (g *rig) trains(who Caller, s api.Submit, factor float64, end chan struct{}
 	uuid := task.Attempts[0].GPUs[0].UUID
 	g.cards.set(gpu.Sample{UUID: uuid, Used: used, Processes: []gpu.Process{{Task: model.TaskID(task.ID), Attempt: 1, Used: used}}})
 	g.eventually("its memory is seen", func() bool {
-		peak, _ := g.monitor.sighting(model.TaskID(task.ID), 1)
+		peak, _ := g.monitor.Observed(model.TaskID(task.ID), 1)
 		return peak == used && g.Clock.Time().Sub(task.Attempts[0].Started) > 40*time.Second
 	})
 	end <- struct{}{}

@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
+	"carma/runner/monitor"
 )
 
 // ending describes the end of an attempt. It becomes an event.
@@ -57,7 +58,7 @@ func (w *worker) hearsMemory(line []byte) {
 		return
 	}
 	w.erred.Store(now)
-	w.monitor.wake()
+	w.monitor.Wake()
 }
 
 // hearAgain is the shortest time between two readings that lines of output ask for.
@@ -80,7 +81,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	if _, late := w.GPUs.(gpu.Lagging); late {
 		erred = time.Time{} // samples of other machines have their own times
 	}
-	facts.Memory, facts.GPUFault = w.monitor.measured(w.key(), erred, exit.Finished)
+	facts.Memory, facts.GPUFault = w.monitor.Measured(w.key(), erred, exit.Finished)
 	if peak, exact := w.accounted(ctx); exact {
 		facts.Memory.Seen, facts.Memory.Exact, facts.Memory.Peak = true, true, max(facts.Memory.Peak, int64(peak))
 	}
@@ -104,9 +105,9 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 
 // accounted returns the driver's own record of the attempt's highest memory use.
 func (w *worker) accounted(ctx context.Context) (peak units.Bytes, exact bool) {
-	ctx, enough := context.WithTimeout(ctx, sampleLimit)
+	ctx, enough := context.WithTimeout(ctx, monitor.SampleTimeout)
 	defer enough()
-	return w.monitor.accounted(ctx, w.key())
+	return w.monitor.Accounted(ctx, w.key())
 }
 
 // oomExits returns exit codes as numbers; the submission was checked.
@@ -183,9 +184,9 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 // energy.
 func (w *worker) exited(end ending) *change {
 	task, attempt := w.launch.Task, w.launch.Attempt
-	peak, seen := w.monitor.sighting(task, attempt)
-	untouched := w.monitor.neverTouched(gpu.AttemptKey{Task: task, Attempt: attempt})
-	w.monitor.forget(task, attempt)
+	peak, seen := w.monitor.Observed(task, attempt)
+	untouched := w.monitor.NeverTouched(gpu.AttemptKey{Task: task, Attempt: attempt})
+	w.monitor.Forget(task, attempt)
 	params := w.following.params()
 	host := w.hostMem.forget(gpu.AttemptKey{Task: task, Attempt: attempt})
 	if _, share := w.booked(); end.class == model.ExitHostOOM {
@@ -200,7 +201,7 @@ func (w *worker) exited(end ending) *change {
 		ev.Again = nextPod
 	}
 	ev.Unconfirmed = end.unconfirmed && end.class == model.ExitGPUOOM
-	ev.Filled = seen.preallocates(w.smallest(&model.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
+	ev.Filled = seen.Preallocates(w.smallest(&model.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
 	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
 		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched || end.verdict != nil) {
 			return []model.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules).withUntouched(attempt, untouched).withEnd(attempt, end.verdict)}, nil

@@ -61,7 +61,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 			v.Fault = words.Missing
 		}
 		v.Parent, v.Sharing = r.found()[g.ID].Parent, cmp.Or(string(g.Sharing), "mps")
-		if s, ok := r.monitor.reading(v.UUID); ok {
+		if s, ok := r.monitor.Reading(v.UUID); ok {
 			v.PowerW, v.EnergyJ, v.TemperatureC, v.ECCErrors = s.PowerW, s.EnergyJ, s.TemperatureC, s.ECCErrors
 			v.Metrics, v.Coarse, v.Warnings = s.Metrics, s.Coarse, s.Warnings
 		}

@@ -24,7 +24,7 @@ func (r *Runner) remember(ctx context.Context) {
 				r.Log.Error().Err(err).Str("gpu", string(g.ID)).Msg("the GPU stays out of service; a reset of it will not be noticed")
 				continue
 			}
-			r.monitor.broken[g.ID] = true
+			r.monitor.MarkBroken(g.ID)
 		}
 	}
 }
@@ -37,22 +37,7 @@ func (r *Runner) forgive(ctx context.Context, ids []model.GPUID) {
 			r.Log.Error().Err(err).Str("gpu", string(ids[i])).Msg("what is broken about the GPU could not be forgotten")
 		}
 	}
-	r.monitor.wake()
-}
-
-// tellResets reports the GPUs that were broken in the previous sample and are no longer.
-// Only run calls it.
-func (m *monitor) tellResets(ev model.Sampled) {
-	var reset []model.GPUID
-	for _, g := range ev.GPUs {
-		if m.broken[g.ID] && !g.UntilReset {
-			reset = append(reset, g.ID)
-		}
-		m.broken[g.ID] = g.UntilReset
-	}
-	if len(reset) > 0 && m.reset != nil {
-		m.reset(reset)
-	}
+	r.monitor.Wake()
 }
 
 // gpusReset says in the log and the journal that GPUs were reset.

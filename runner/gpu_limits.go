@@ -196,7 +196,7 @@ func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Li
 // keepTo has the driver limit a container to its bounds on gpus.
 func (w *worker) keepTo(ctx context.Context, id string, pid int, gpus []string) error {
 	bounds := w.bounds(ctx, gpus)
-	w.promised.set(id, w.key(), bounds)
+	w.monitor.SetSoftLimits(id, w.key(), bounds)
 	return w.opt.Limits.Keeper.Limit(ctx, id, pid, bounds)
 }
 
@@ -205,7 +205,7 @@ func (r *Runner) clearLimits(ctx context.Context, id string) {
 	if !r.opt.Limits.driver() {
 		return
 	}
-	defer r.promised.drop(id)
+	defer r.monitor.ClearSoftLimits(id)
 	if err := r.opt.Limits.Keeper.Clear(ctx, id); err != nil && ctx.Err() == nil {
 		r.Log.Warn().Err(err).Str("container", id[:min(len(id), 40)]).Msg("the limits of a container's GPU memory could not be cleared")
 	}
@@ -261,4 +261,15 @@ func (r *Runner) tierText(gpu model.GPUID) string {
 		text += " (" + strings.Join(not, "; ") + ")"
 	}
 	return text
+}
+
+// recallLimits finds the soft limits that an earlier daemon set for the container of an
+// attempt.
+func (w *worker) recallLimits(id string) {
+	if !w.opt.Limits.driver() {
+		return
+	}
+	if l := w.opt.Limits.Keeper.Noted(id); l != nil {
+		w.monitor.SetSoftLimits(id, w.key(), l)
+	}
 }

@@ -1,25 +1,16 @@
 package runner
 
 import (
-	"errors"
-	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"carma/internal/units"
-	"carma/mapper/model"
 	"carma/runner/api"
-	"carma/runner/clock"
 	"carma/runner/gpu"
-
-	"github.com/rs/zerolog"
-	"pgregory.net/rapid"
 )
 
 // process makes the files of a process in a container.
@@ -132,26 +123,6 @@ func TestGPUDetails(t *testing.T) {
 	}
 }
 
-// TestCoarseActivity: the mapper learns that activity is coarse. A bound and an activity
-// are not averaged.
-func TestCoarseActivity(t *testing.T) {
-	m := newTestMonitor(newCards(1, 40*units.GiB))
-	for i, row := range []struct {
-		smact  float64
-		coarse bool
-		want   float64
-	}{{1, true, 1}, {0.2, false, 0.2}, {0.4, false, 0.3}, {0.9, true, 0.9}, {0.9, true, 0.9}} {
-		got := m.digest(units.Instant(i), gpu.Sample{UUID: "GPU-a", SMACT: row.smact, Coarse: row.coarse})
-		if got.Coarse != row.coarse || got.SMACT != row.want {
-			t.Errorf("reading %d: coarse %v, SMACT %v, want %v and %v", i, got.Coarse, got.SMACT, row.coarse, row.want)
-		}
-	}
-	a, b := model.GPUSample{ID: "GPU-a", SMACT: 0.5}, model.GPUSample{ID: "GPU-a", SMACT: 0.5, Coarse: true}
-	if equalGPUSample(&a, &b) {
-		t.Error("a bound and an activity tell the same")
-	}
-}
-
 // TestExporterAdvice: a dcgm-exporter is recommended only if it would give more.
 func TestExporterAdvice(t *testing.T) {
 	long(t)
@@ -171,108 +142,4 @@ func TestExporterAdvice(t *testing.T) {
 			t.Errorf("%s: %+v", model, c)
 		}
 	}
-}
-
-func newTestMonitor(c *cards) *monitor {
-	return newMonitor(c, clock.New(1), time.Second, zerolog.Nop())
-}
-
-// TestUnreadable: GPUs that cannot be read for long get no tasks.
-func TestUnreadable(t *testing.T) {
-	c := newCards(2, 40*units.GiB)
-	c.SetOwner(newOwners().owner)
-	m := newTestMonitor(c)
-	failure := errors.New("the driver does not answer")
-	now := time.Now()
-	c.set(gpu.Sample{UUID: "GPU-a", Used: 3 * units.GiB})
-	before, ok := m.sample(t.Context())
-	if !ok {
-		t.Fatal("no sample")
-	}
-	for _, after := range []time.Duration{0, unreadable - time.Second} {
-		if ev, ok := m.unread(failure, now.Add(after)); ok {
-			t.Errorf("after %v: %+v", after, ev)
-		}
-	}
-	var last model.Sampled
-	for i := range 2 {
-		ev, ok := m.unread(fmt.Errorf("%w %d", failure, i), now.Add(unreadable+time.Duration(i)*time.Second))
-		if !ok || ev.GPUs[0].Fault != "it cannot be read: the driver does not answer 0" || ev.GPUs[1].Fault == "" || ev.GPUs[0].Used != 3*units.GiB {
-			t.Errorf("after %v: %+v", unreadable, ev)
-		}
-		if i > 0 && !alike(last, ev) {
-			t.Errorf("the journal gets a further event: %+v", ev)
-		}
-		last = ev
-	}
-	after, ok := m.sample(t.Context())
-	if !ok || !alike(before, after) {
-		t.Errorf("readable again: %+v, before %+v", after, before)
-	}
-	if _, ok := m.unread(failure, now.Add(time.Hour)); ok {
-		t.Error("the second time it does not wait")
-	}
-}
-
-// TestPeaks: a task's peak on a GPU is the sum of its processes' peaks.
-func TestPeaks(t *testing.T) {
-	m := newTestMonitor(newCards(1, 40*units.GiB))
-	for _, used := range []units.Bytes{1, 5, 2} {
-		m.watch(0, []gpu.Sample{{UUID: "GPU-a", Used: 2 * used, Processes: []gpu.Process{
-			{PID: 1, Task: 7, Attempt: 1, Used: used}, {PID: 2, Task: 7, Attempt: 1, Used: used}, {PID: 3, Task: 8, Attempt: 2, Used: 1, Peak: 9},
-		}}}, time.Now())
-	}
-	if a, b := peakOf(m, 7, 1), peakOf(m, 8, 2); a != 10 || b != 9 {
-		t.Errorf("peaks %d and %d, want 10 and 9", a, b)
-	}
-}
-
-func TestRisk(t *testing.T) {
-	for _, tt := range []struct {
-		values []float64
-		want   float64
-	}{
-		{nil, 0}, {[]float64{0.4}, 0.4}, {[]float64{0.4, 0.4, 0.4}, 0.4},
-		// mean 0.5, median 0.5, p95 0.95; EMA with alpha 2/3: 0 then 2/3.
-		{[]float64{0, 1}, 0.20*0.5 + 0.30*0.5 + 0.30*0.95 + 0.20*2/3},
-		// The same in reverse: only the EMA differs.
-		{[]float64{1, 0}, 0.20*0.5 + 0.30*0.5 + 0.30*0.95 + 0.20*1/3},
-		// mean 0.25, median 0, p95 0.85; EMA with alpha 0.4: 0, 0, 0, 0.4.
-		{[]float64{0, 0, 0, 1}, 0.20*0.25 + 0.30*0.85 + 0.20*0.4},
-	} {
-		if got := risk(tt.values); math.Abs(got-tt.want) > 1e-12 {
-			t.Errorf("risk of %v is %v, want %v", tt.values, got, tt.want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		v := rapid.SliceOfN(rapid.Float64Range(0, 1), 1, 40).Draw(t, "readings")
-		if got := risk(v); got < slices.Min(v)-1e-9 || got > slices.Max(v)+1e-9 {
-			t.Fatalf("risk of %v is %v", v, got)
-		}
-	})
-}
-
-// TestActivityOption: the monitor uses the score that the option names.
-func TestActivityOption(t *testing.T) {
-	for word, want := range map[string]float64{"": 0.5, "mean": 0.5, "risk": 0.67} { // see TestRisk
-		c := newCards(1, 40*units.GiB)
-		m := newTestMonitor(c)
-		var err error
-		if m.score, err = scoreOf(word); err != nil {
-			t.Fatal(err)
-		}
-		m.digest(0, gpu.Sample{UUID: "GPU-a"})
-		got := m.digest(1, gpu.Sample{UUID: "GPU-a", SMACT: 1, SMOCC: 1, DRAMA: 1})
-		if got.SMACT != want || got.SMOCC != want || got.DRAMA != want {
-			t.Errorf("%q: %+v, want %v", word, got, want)
-		}
-	}
-	if _, err := scoreOf("median"); err == nil {
-		t.Error("an unknown word is taken")
-	}
-}
-
-func peakOf(m *monitor, task model.TaskID, attempt int) units.Bytes {
-	peak, _ := m.sighting(task, attempt)
-	return peak
 }

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -11,55 +10,6 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestNeverTouched: that a task had no memory on its GPUs is said only where each of
-// several readings has shown it, on all its GPUs.
-func TestNeverTouched(t *testing.T) {
-	mine := gpu.Process{Task: 7, Attempt: 1, Used: units.MiB}
-	for name, c := range map[string]struct {
-		at   int         // at this reading
-		show *gpu.Sample // GPU b shows this
-		err  error       // or reading fails
-		want bool
-	}{
-		"nothing of it":               {at: -1, want: true},
-		"too few readings":            {at: lookedLeast, want: false},
-		"a process of it":             {at: 2, show: &gpu.Sample{UUID: "GPU-b", Processes: []gpu.Process{mine}}},
-		"a process that nobody knows": {at: 2, show: &gpu.Sample{UUID: "GPU-b", Processes: []gpu.Process{{PID: 5, Used: units.MiB}}}},
-		"another task's":              {at: 2, show: &gpu.Sample{UUID: "GPU-b", Processes: []gpu.Process{{Task: 8, Attempt: 1}}}, want: true},
-		"a fault":                     {at: 2, show: &gpu.Sample{UUID: "GPU-b", Fault: "sick"}},
-		"no reading":                  {at: 2, err: errors.New("no answer")},
-	} {
-		cards := newCards(2, 40*units.GiB)
-		cards.SetOwner(newOwners().owner)
-		m := newTestMonitor(cards)
-		key := gpu.AttemptKey{Task: 7, Attempt: 1}
-		m.watchGPUs(key, map[string]units.Bytes{"GPU-a": 40 * units.GiB, "GPU-b": 40 * units.GiB}, true)
-		n := lookedLeast
-		if name == "too few readings" {
-			n--
-		}
-		for i := range n {
-			cards.set(gpu.Sample{UUID: "GPU-b"})
-			cards.mu.Lock()
-			cards.err = nil
-			if i == c.at && c.show != nil {
-				cards.samples["GPU-b"] = *c.show
-			}
-			if i == c.at {
-				cards.err = c.err
-			}
-			cards.mu.Unlock()
-			m.sample(t.Context())
-		}
-		if got := m.neverTouched(key); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-		if m.forget(7, 1); m.neverTouched(key) || m.neverTouched(gpu.AttemptKey{Task: 9, Attempt: 1}) {
-			t.Errorf("%s: it is told of one that nobody looked at", name)
-		}
-	}
-}
-
 // TestUntouched: a task that never touched its GPU says so, one of which that is not
 // known does not.
 func TestUntouched(t *testing.T) {
@@ -68,7 +18,7 @@ func TestUntouched(t *testing.T) {
 	g.script("busy", untilStopped)
 	ref := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
 	g.running(ref)
-	g.eventually("it was looked at", func() bool { return g.monitor.neverTouched(gpu.AttemptKey{Task: 1, Attempt: 1}) })
+	g.eventually("it was looked at", func() bool { return g.monitor.NeverTouched(gpu.AttemptKey{Task: 1, Attempt: 1}) })
 	other := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
 	g.running(other)
 	g.restart() // nobody saw it meanwhile
@@ -82,7 +32,7 @@ func TestUntouched(t *testing.T) {
 	}
 	third := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
 	g.running(third)
-	g.eventually("it was looked at", func() bool { return g.monitor.neverTouched(gpu.AttemptKey{Task: 3, Attempt: 1}) })
+	g.eventually("it was looked at", func() bool { return g.monitor.NeverTouched(gpu.AttemptKey{Task: 3, Attempt: 1}) })
 	if _, err := g.api.Stop(g.ctx(), third, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}

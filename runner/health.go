@@ -75,10 +75,7 @@ func (r *Runner) unready() []string {
 	for _, x := range all {
 		problems = append(problems, x.String())
 	}
-	r.monitor.mu.Lock()
-	failed := r.monitor.failed
-	r.monitor.mu.Unlock()
-	if !failed.IsZero() {
+	if failed := r.monitor.FailedSince(); !failed.IsZero() {
 		problems = append(problems, fmt.Sprintf("the GPUs cannot be read since %s: see the daemon's log", failed.Format("2006-01-02 15:04:05")))
 	}
 	return problems

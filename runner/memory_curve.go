@@ -2,98 +2,22 @@ package runner
 
 import (
 	"maps"
+	"slices"
 
-	"carma/internal/units"
-
+	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/monitor"
 )
 
-// maxCurve is the largest number of points of a curve. A longer curve is made coarser.
-const maxCurve = 128
-
-// curve is the memory use of an attempt over time: the highest use in each
-// step, on the GPU where it uses most.
-type curve struct {
-	Began units.Instant `json:"began"` // the first sample
-	// Step is the length of a step in nanoseconds, and grows when there are too many steps.
-	// With 0 each sample is a step.
-	Step int64 `json:"step,omitempty"`
-	// At are the beginnings of the steps, in nanoseconds after Began. Used has
-	// the same length.
-	At   []int64       `json:"at"`
-	Used []units.Bytes `json:"used"`
-}
-
-// add adds a sample. Steps without change are left out.
-func (c *curve) add(now units.Instant, used units.Bytes) {
-	if len(c.At) == 0 {
-		c.Began = now
-	}
-	at, n := int64(now.Sub(c.Began)), len(c.At)
-	if c.Step > 0 {
-		at -= at % c.Step
-	}
-	switch {
-	case n > 0 && at <= c.At[n-1]:
-		c.Used[n-1] = max(c.Used[n-1], used)
-		return
-	case n > 0 && c.Used[n-1] == used:
-		return
-	}
-	c.At, c.Used = append(c.At, at), append(c.Used, used)
-	if len(c.At) > maxCurve {
-		c.coarsen()
-	}
-}
-
-// coarsen makes the steps longer, until at most half of maxCurve points are
-// left.
-func (c *curve) coarsen() {
-	for len(c.At) > maxCurve/2 {
-		c.Step = max(2*c.Step, c.At[len(c.At)-1]/maxCurve, 1)
-		at, used := c.At[:0], c.Used[:0]
-		for i, t := range c.At {
-			t -= t % c.Step
-			if n := len(at); n > 0 && at[n-1] == t {
-				used[n-1] = max(used[n-1], c.Used[i])
-				continue
-			}
-			at, used = append(at, t), append(used, c.Used[i])
-		}
-		c.At, c.Used = at, used
-	}
-}
-
-func (c *curve) clone() *curve {
-	if c == nil {
-		return nil
-	}
-	d := *c
-	d.At, d.Used = append([]int64(nil), c.At...), append([]units.Bytes(nil), c.Used...)
-	return &d
-}
-
-// view returns the API form of the curve.
-func (c *curve) view() []api.CurvePoint {
-	if c == nil {
-		return nil
-	}
-	points := make([]api.CurvePoint, len(c.At))
-	for i, at := range c.At {
-		points[i] = api.CurvePoint{At: (c.Began + units.Instant(at)).Time(), Used: int64(c.Used[i])}
-	}
-	return points
-}
-
 // withCurve returns the record with the curve of an attempt, if there is one.
-func (r *Record) withCurve(attempt int, c *curve) *Record {
+func (r *Record) withCurve(attempt int, c *monitor.Curve) *Record {
 	if c == nil {
 		return r
 	}
 	n := *r
 	n.Curves = maps.Clone(r.Curves)
 	if n.Curves == nil {
-		n.Curves = map[int]*curve{}
+		n.Curves = map[int]*monitor.Curve{}
 	}
 	n.Curves[attempt] = c
 	return &n
@@ -106,9 +30,26 @@ func (r *Runner) withCurves(rec *Record, v api.Task) api.Task {
 		at := &v.Attempts[i]
 		c := rec.Curves[at.N]
 		if c == nil {
-			_, c = r.monitor.sighting(rec.ID(), at.N)
+			_, c = r.monitor.Observed(rec.ID(), at.N)
 		}
-		at.Curve = c.view()
+		at.Curve = c.View()
 	}
 	return v
+}
+
+// withUntouched returns the record with an attempt that never touched its GPUs, if that
+// was measured.
+func (r *Record) withUntouched(attempt int, measured bool) *Record {
+	if !measured {
+		return r
+	}
+	n := *r
+	n.Untouched = append(slices.Clone(r.Untouched), attempt)
+	return &n
+}
+
+// measured reports whether the memory that an attempt used is known, even if it used
+// none.
+func (r *Record) measured(a *model.Attempt) bool {
+	return a.Peak > 0 || slices.Contains(r.Untouched, a.N)
 }

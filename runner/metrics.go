@@ -114,7 +114,7 @@ func (r *Runner) gpuFigures(g *model.GPU, of *metricsSnapshot) metrics.GPU {
 		SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.FaultReason() != "" || g.Missing, Drained: g.Cordon != nil,
 		HeldFor: of.kept[g.ID], Tasks: len(g.Residents), Suspended: of.away[g.ID],
 	}
-	if s, ok := r.monitor.reading(v.UUID); ok {
+	if s, ok := r.monitor.Reading(v.UUID); ok {
 		v.PowerW, v.EnergyJ, v.TemperatureC, v.ECCErrors = s.PowerW, s.EnergyJ, s.TemperatureC, s.ECCErrors
 		v.Known, v.Coarse = s.Metrics != gpu.MetricsNone, s.Coarse
 	}

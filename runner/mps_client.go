@@ -9,6 +9,7 @@ import (
 	"carma/containers/endtext"
 	"carma/mapper/model"
 	"carma/runner/gpu"
+	"carma/runner/monitor"
 )
 
 // mpsClient is an attempt that was started as a client of MPS, as the driver shows it. A
@@ -59,7 +60,7 @@ func (c *mpsClient) follow(key gpu.AttemptKey, samples []gpu.Sample) (changed bo
 	if c.strange++; isClient {
 		c.strange = 0
 	}
-	apart := c.strange >= lookedLeast
+	apart := c.strange >= monitor.MinReadings
 	changed = apart != c.apart
 	c.apart = apart
 	return changed

@@ -47,8 +47,8 @@ type Options struct {
 	SetSpeed func(float64)
 	// SampleEvery is the time between two samples, in the daemon's time.
 	SampleEvery time.Duration
-	// Activity says how the readings in a window become one score: ActivityMean (empty) or
-	// ActivityRisk.
+	// Activity says how the readings in a window become one score: [monitor.ActivityMean]
+	// (empty) or [monitor.ActivityRisk].
 	Activity string
 	// Pull is the pull policy: missing, always or never.
 	Pull string

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/monitor"
 	"carma/runner/progress"
 )
 
@@ -49,7 +50,7 @@ type Record struct {
 	// Stop says how the task is to be stopped, or is nil if nobody has asked.
 	Stop *stopOrder `json:"stop,omitempty"`
 	// Curves are the memory curves of its attempts, by number.
-	Curves map[int]*curve `json:"curves,omitempty"`
+	Curves map[int]*monitor.Curve `json:"curves,omitempty"`
 	// Energy are the joules of its attempts that have ended, by number.
 	Energy map[int]float64 `json:"energy,omitempty"`
 	// Untouched are the attempts that were measured to have no memory on their GPUs.

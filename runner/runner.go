@@ -24,6 +24,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/journal"
 	"carma/runner/metrics"
+	"carma/runner/monitor"
 	"carma/runner/pull"
 	"carma/runner/web"
 
@@ -61,7 +62,7 @@ type Runner struct {
 	hookRefuses atomic.Bool
 	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
 	canaryRuns bool
-	monitor    *monitor
+	monitor    *monitor.Monitor
 	energy     *energy.Accounts
 	images     imageCache
 	pull       *pull.Puller
@@ -75,8 +76,7 @@ type Runner struct {
 	sharing    sharing
 	hostMem    *hostMemory
 	access     *deviceWatch
-	ready      readiness // whether suspending works
-	promised   *softReservations
+	ready      readiness                 // whether suspending works
 	users      func(uid, gid int) Caller // looks a user up in the system
 	opening    chan struct{}             // one token for each check of a user's files
 	keeping    outputHealth
@@ -152,14 +152,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.trouble, r.lookout = newProblems(), newReconciler()
 	r.engine = newEngine(deps.Driver, deps.Log)
-	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
-	score, err := scoreOf(opt.Activity)
-	if err != nil {
+	if r.monitor, err = monitor.New(deps.GPUs, deps.Clock, opt.SampleEvery, opt.Activity, deps.Log); err != nil {
 		return nil, err
 	}
-	r.monitor.score = score
-	r.promised = r.monitor.promised
-	r.monitor.hosts, r.monitor.reset = r.hostSample, r.gpusReset
 	if s, ok := deps.GPUs.(gpu.Attributing); ok {
 		s.SetOwner(r.owners.owner)
 	}
@@ -191,10 +186,13 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.openOutbox(opt.Notify, host)
 	r.loadEnergy()
 	r.access = newDeviceWatch(opt.DeviceAccess, r.devicesChanged)
-	r.monitor.spend, r.monitor.clients = r.spend, func(samples []gpu.Sample) {
-		r.checkClients(samples)
-		r.access.follow(samples)
-	}
+	r.monitor.SetHooks(monitor.Hooks{
+		Energy: r.spend, Hosts: r.hostSample, Reset: r.gpusReset,
+		Clients: func(samples []gpu.Sample) {
+			r.checkClients(samples)
+			r.access.follow(samples)
+		},
+	})
 	if err := r.acceptLostRecords(); err != nil {
 		return nil, err
 	}
@@ -216,7 +214,7 @@ func (r *Runner) SetSpeed(speed float64) error {
 	if err != nil {
 		return err
 	}
-	r.monitor.wake()
+	r.monitor.Wake()
 	r.followers.wake()
 	return r.note("clock", anchor)
 }
@@ -229,7 +227,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		return err
 	}
 	r.side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
-	r.side.Go(func() { r.monitor.run(r.work, r.sampled) })
+	r.side.Go(func() { r.monitor.Run(r.work, r.sampled) })
 	r.side.Go(func() { r.access.run(r.work) })
 	r.side.Go(func() { r.followGPUs(r.work) })
 	r.side.Go(func() { r.recordWaits(r.work) })

@@ -159,11 +159,9 @@ func (o *owners) container(names ...string) suspend.Container {
 	return c
 }
 
-// uses returns the processes on GPUs in the last sample.
-func (m *monitor) uses() (all []suspend.Use) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.latest {
+// usesIn returns the processes on GPUs in a sample.
+func usesIn(samples []gpu.Sample) (all []suspend.Use) {
+	for _, s := range samples {
 		for _, p := range s.Processes {
 			if p.PID != 0 {
 				all = append(all, suspend.Use{PID: p.PID, GPU: s.UUID})

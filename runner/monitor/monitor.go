@@ -1,4 +1,4 @@
-package runner
+package monitor
 
 import (
 	"context"
@@ -15,20 +15,17 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// monitor samples the GPUs and averages their activity over a window.
-type monitor struct {
+// Monitor samples the GPUs and averages their activity over a window.
+type Monitor struct {
 	source gpu.Source
 	clock  *clock.Clock
 	every  time.Duration // daemon's time
 	log    zerolog.Logger
 	nudge  chan struct{}
 
-	score    func([]float64) float64           // makes one score of a window's readings
-	spend    func(units.Instant, []gpu.Sample) // accounts the energy of a sample, or nil
-	clients  func([]gpu.Sample)                // follows MPS clients in a sample, or nil
-	hosts    func() []model.HostSample         // samples host memory, or nil if none is allocated
-	promised *softReservations                 // memory reserved for tasks by soft limits
-	reset    func([]model.GPUID)               // is called with GPUs that are no longer broken, or nil
+	score func([]float64) float64 // makes one score of a window's readings
+	hooks Hooks
+	soft  softReservations // memory reserved for tasks by soft limits
 
 	mu     sync.Mutex
 	round  chan struct{} // closed and replaced when a sample was read and reported
@@ -46,7 +43,7 @@ type monitor struct {
 // observedMemory is the observed memory use of an attempt.
 type observedMemory struct {
 	peak  units.Bytes
-	curve curve
+	curve Curve
 }
 
 type reading struct {
@@ -59,30 +56,66 @@ const (
 	// activityWindow is the time over which activity is averaged: 30 s, as long
 	// as a GPU is closed after a launch.
 	activityWindow = 30 * time.Second
-	sampleLimit    = 5 * time.Second       // wall clock
-	sampleLeast    = 50 * time.Millisecond // wall clock, between two samples
+	// SampleTimeout bounds the time that a reading of all GPUs may take (wall clock).
+	SampleTimeout = 5 * time.Second
+	sampleLeast   = 50 * time.Millisecond // wall clock, between two samples
 	// unreadable is the time for which unreadable GPUs still get tasks, by their last sample
 	// (wall clock).
 	unreadable = 30 * time.Second
 )
 
-func newMonitor(s gpu.Source, c *clock.Clock, every time.Duration, log zerolog.Logger) *monitor {
-	return &monitor{
-		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: mean, promised: &softReservations{},
-		seen: map[gpu.AttemptKey]*observedMemory{}, idle: map[gpu.AttemptKey]*gpuWatch{}, broken: map[model.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
-	}
+// Hooks are functions that a Monitor calls. A nil function is left out.
+type Hooks struct {
+	// Energy accounts the energy of a sample, at an instant of the daemon's time. The
+	// Monitor is locked, so Energy must call none of its methods.
+	Energy func(units.Instant, []gpu.Sample)
+	// Clients follows MPS clients and device access in a sample that was reported.
+	Clients func([]gpu.Sample)
+	// Hosts samples host memory; it returns nil if none is allocated. The Monitor is locked.
+	Hosts func() []model.HostSample
+	// Reset is called with GPUs that were broken until a reset and no longer are.
+	Reset func([]model.GPUID)
 }
 
-func (m *monitor) wake() {
+// New returns a monitor that samples a source each time that every has passed, in the
+// daemon's time. activity is [ActivityMean], which empty means too, or [ActivityRisk].
+func New(s gpu.Source, c *clock.Clock, every time.Duration, activity string, log zerolog.Logger) (*Monitor, error) {
+	score, err := scoreOf(activity)
+	if err != nil {
+		return nil, err
+	}
+	return &Monitor{
+		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: score,
+		seen: map[gpu.AttemptKey]*observedMemory{}, idle: map[gpu.AttemptKey]*gpuWatch{}, broken: map[model.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
+	}, nil
+}
+
+// SetHooks sets the functions that the monitor calls. Call it before Run.
+func (m *Monitor) SetHooks(h Hooks) { m.hooks = h }
+
+// MarkBroken records that a GPU had a fault that lasts until a reset when the last daemon
+// ended. Call it before Run.
+func (m *Monitor) MarkBroken(id model.GPUID) { m.broken[id] = true }
+
+// FailedSince returns the wall-clock time since which the GPUs cannot be read, or zero if
+// they can.
+func (m *Monitor) FailedSince() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed
+}
+
+// Wake makes Run take a sample now.
+func (m *Monitor) Wake() {
 	select {
 	case m.nudge <- struct{}{}:
 	default:
 	}
 }
 
-// run samples until ctx ends. It reports changes since the last sample that report
+// Run samples until ctx ends. It reports changes since the last sample that report
 // accepted.
-func (m *monitor) run(ctx context.Context, report func(model.Sampled) bool) {
+func (m *Monitor) Run(ctx context.Context, report func(model.Sampled) bool) {
 	var last sampleDelta
 	for {
 		ev, ok := m.sample(ctx)
@@ -91,10 +124,10 @@ func (m *monitor) run(ctx context.Context, report func(model.Sampled) bool) {
 				last.sent(news, ev)
 			}
 		}
-		m.rounded()
-		m.tellResets(ev)
-		if ok && m.clients != nil {
-			m.clients(m.readings())
+		m.endRound()
+		m.reportResets(ev)
+		if ok && m.hooks.Clients != nil {
+			m.hooks.Clients(m.Readings())
 		}
 		timer := time.NewTimer(max(m.clock.Wall(m.every), sampleLeast))
 		select {
@@ -108,8 +141,8 @@ func (m *monitor) run(ctx context.Context, report func(model.Sampled) bool) {
 	}
 }
 
-func (m *monitor) sample(ctx context.Context) (model.Sampled, bool) {
-	limited, cancel := context.WithTimeout(ctx, sampleLimit)
+func (m *Monitor) sample(ctx context.Context) (model.Sampled, bool) {
+	limited, cancel := context.WithTimeout(ctx, SampleTimeout)
 	began := time.Now()
 	samples, err := m.source.Sample(limited)
 	cancel()
@@ -130,19 +163,19 @@ func (m *monitor) sample(ctx context.Context) (model.Sampled, bool) {
 	for _, s := range samples {
 		ev.GPUs = append(ev.GPUs, m.digest(ev.At, s))
 	}
-	m.watch(ev.At, samples, began)
-	if m.spend != nil {
-		m.spend(ev.At, samples)
+	m.recordMemory(ev.At, samples, began)
+	if m.hooks.Energy != nil {
+		m.hooks.Energy(ev.At, samples)
 	}
 	m.last = ev.GPUs
-	if m.hosts != nil {
-		ev.Hosts = m.hosts()
+	if m.hooks.Hosts != nil {
+		ev.Hosts = m.hooks.Hosts()
 	}
 	return ev, true
 }
 
-// watch keeps the memory use of each attempt, on the GPU where it is highest.
-func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time) {
+// recordMemory keeps the memory use of each attempt, on the GPU where it is highest.
+func (m *Monitor) recordMemory(now units.Instant, samples []gpu.Sample, began time.Time) {
 	most := map[gpu.AttemptKey]units.Bytes{}
 	for _, s := range samples {
 		here, peak := map[gpu.AttemptKey]units.Bytes{}, map[gpu.AttemptKey]units.Bytes{}
@@ -163,14 +196,14 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time
 		}
 	}
 	for key, used := range most {
-		m.seen[key].curve.add(now, used)
+		m.seen[key].curve.Add(now, used)
 	}
 	m.lookFor(samples, began)
 }
 
 // unread records a failed reading of the GPUs. When readings have failed for the time
 // unreadable, all GPUs have a fault.
-func (m *monitor) unread(err error, now time.Time) (model.Sampled, bool) {
+func (m *Monitor) unread(err error, now time.Time) (model.Sampled, bool) {
 	if m.failed.IsZero() {
 		m.failed = now
 		m.log.Error().Err(err).Msg("the GPUs cannot be read; decisions use the last sample")
@@ -191,7 +224,7 @@ func (m *monitor) unread(err error, now time.Time) (model.Sampled, bool) {
 }
 
 // digest turns one GPU's reading into a sample for the mapper.
-func (m *monitor) digest(now units.Instant, s gpu.Sample) model.GPUSample {
+func (m *Monitor) digest(now units.Instant, s gpu.Sample) model.GPUSample {
 	out := model.GPUSample{ID: model.GPUID(s.UUID), Used: s.Used, Fault: s.Fault, UntilReset: s.Lasts, FromDriver: s.Told}
 	for _, p := range s.Processes {
 		if p.Task == 0 {
@@ -200,7 +233,7 @@ func (m *monitor) digest(now units.Instant, s gpu.Sample) model.GPUSample {
 		out.Tasks = addUse(out.Tasks, p.Task, p.Used)
 	}
 	m.timeTasks(now, &s, out.Tasks)
-	out.OtherProcesses = foreign(&s, m.promised.unused(&s))
+	out.OtherProcesses = foreign(&s, m.soft.unused(&s))
 	out.Coarse = s.Coarse
 	w := append(m.window[s.UUID], reading{now, s.SMACT, s.SMOCC, s.DRAMA, s.Coarse})
 	if w[0].coarse != s.Coarse {
@@ -237,9 +270,9 @@ func addUse(uses []model.TaskUse, id model.TaskID, used units.Bytes) []model.Tas
 	return append(uses, model.TaskUse{Task: id, Used: used})
 }
 
-// sighting returns the peak and the curve of an attempt so far, or 0 and nil if nothing
+// Observed returns the peak and the curve of an attempt so far, or 0 and nil if nothing
 // was observed.
-func (m *monitor) sighting(task model.TaskID, attempt int) (peak units.Bytes, c *curve) {
+func (m *Monitor) Observed(task model.TaskID, attempt int) (peak units.Bytes, c *Curve) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.seen[gpu.AttemptKey{Task: task, Attempt: attempt}]; s != nil {
@@ -248,8 +281,8 @@ func (m *monitor) sighting(task model.TaskID, attempt int) (peak units.Bytes, c 
 	return 0, nil
 }
 
-// forget drops the observations of an attempt.
-func (m *monitor) forget(task model.TaskID, attempt int) {
+// Forget drops the observations of an attempt.
+func (m *Monitor) Forget(task model.TaskID, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := gpu.AttemptKey{Task: task, Attempt: attempt}
@@ -258,15 +291,15 @@ func (m *monitor) forget(task model.TaskID, attempt int) {
 	maps.DeleteFunc(m.times, func(of timesOf, _ []timed) bool { return of.attempt == key })
 }
 
-// readings returns the last samples of all GPUs.
-func (m *monitor) readings() []gpu.Sample {
+// Readings returns the last samples of all GPUs.
+func (m *Monitor) Readings() []gpu.Sample {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.latest
 }
 
-// reading returns the last sample of a GPU. ok is false before the first sample.
-func (m *monitor) reading(uuid string) (s gpu.Sample, ok bool) {
+// Reading returns the last sample of a GPU. ok is false before the first sample.
+func (m *Monitor) Reading(uuid string) (s gpu.Sample, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.latest {
@@ -275,4 +308,43 @@ func (m *monitor) reading(uuid string) (s gpu.Sample, ok bool) {
 		}
 	}
 	return gpu.Sample{}, false
+}
+
+// reportResets reports the GPUs that were broken in the previous sample and are no longer.
+// Only run calls it.
+func (m *Monitor) reportResets(ev model.Sampled) {
+	var reset []model.GPUID
+	for _, g := range ev.GPUs {
+		if m.broken[g.ID] && !g.UntilReset {
+			reset = append(reset, g.ID)
+		}
+		m.broken[g.ID] = g.UntilReset
+	}
+	if len(reset) > 0 && m.hooks.Reset != nil {
+		m.hooks.Reset(reset)
+	}
+}
+
+// WaitForSample waits until a sample is reported whose reading began after the call, or until ctx
+// ends.
+func (m *Monitor) WaitForSample(ctx context.Context) {
+	for range 2 { // the current reading may have begun before the call
+		m.mu.Lock()
+		round := m.round
+		m.mu.Unlock()
+		m.Wake()
+		select {
+		case <-round:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// endRound wakes the goroutines that wait for a sample to be read and reported.
+func (m *Monitor) endRound() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.round)
+	m.round = make(chan struct{})
 }

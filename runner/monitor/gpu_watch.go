@@ -1,4 +1,4 @@
-package runner
+package monitor
 
 import (
 	"context"
@@ -7,13 +7,12 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
-// lookedLeast is the smallest number of consecutive readings without memory of a task
+// MinReadings is the smallest number of consecutive readings without memory of a task
 // that prove that the task never used its GPUs.
-const lookedLeast = 5
+const MinReadings = 5
 
 const (
 	// cardFull is the share of a card's memory in use above which it counts as full.
@@ -46,28 +45,28 @@ type gpuWatch struct {
 	pids  map[string][]int // the attempt's processes that were seen, by GPU
 }
 
-// watchGPUs begins to watch an attempt. whole is set if the attempt has just begun.
-func (m *monitor) watchGPUs(key gpu.AttemptKey, gpus map[string]units.Bytes, whole bool) {
+// Watch begins to watch an attempt. whole is set if the attempt has just begun.
+func (m *Monitor) Watch(key gpu.AttemptKey, gpus map[string]units.Bytes, whole bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.idle[key] = &gpuWatch{gpus: gpus, whole: whole, pids: map[string][]int{}}
 }
 
-// neverTouched reports whether it was measured that an attempt had no memory on its GPUs
+// NeverTouched reports whether it was measured that an attempt had no memory on its GPUs
 // all the time. There is no evidence for a GPU that has a fault or memory of unknown
 // processes, or for an attempt that another daemon saw before.
-func (m *monitor) neverTouched(key gpu.AttemptKey) bool {
+func (m *Monitor) NeverTouched(key gpu.AttemptKey) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.idle[key]
-	return w != nil && w.untouched() && w.readings >= lookedLeast
+	return w != nil && w.untouched() && w.readings >= MinReadings
 }
 
 // untouched reports whether all readings show nothing of the attempt.
 func (w *gpuWatch) untouched() bool { return w.whole && !w.seen && !w.blind }
 
 // lookFor processes a reading of all GPUs that began at an instant of the wall clock.
-func (m *monitor) lookFor(samples []gpu.Sample, began time.Time) {
+func (m *Monitor) lookFor(samples []gpu.Sample, began time.Time) {
 	for key, w := range m.idle {
 		w.readings++
 		w.seen = w.seen || m.seen[key] != nil
@@ -106,10 +105,10 @@ func (w *gpuWatch) look(key gpu.AttemptKey, s *gpu.Sample, capacity units.Bytes)
 	}
 }
 
-// measured returns the measurements of an attempt's GPU memory. erred is the time when
+// Measured returns the measurements of an attempt's GPU memory. erred is the time when
 // its output named exhausted memory, ended its end. Each time is zero if it does not
 // exist or is unknown.
-func (m *monitor) measured(key gpu.AttemptKey, erred, ended time.Time) (mem containers.GPUMemory, fault string) {
+func (m *Monitor) Measured(key gpu.AttemptKey, erred, ended time.Time) (mem containers.GPUMemory, fault string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.seen[key]; s != nil {
@@ -137,9 +136,9 @@ func (m *monitor) measured(key gpu.AttemptKey, erred, ended time.Time) (mem cont
 	return mem, w.fault
 }
 
-// accounted returns the highest memory use on one GPU that the driver itself has recorded
+// Accounted returns the highest memory use on one GPU that the driver itself has recorded
 // for the processes of an attempt.
-func (m *monitor) accounted(ctx context.Context, key gpu.AttemptKey) (peak units.Bytes, exact bool) {
+func (m *Monitor) Accounted(ctx context.Context, key gpu.AttemptKey) (peak units.Bytes, exact bool) {
 	source, ok := m.source.(gpu.Accounting)
 	if !ok {
 		return 0, false
@@ -164,21 +163,4 @@ func (m *monitor) accounted(ctx context.Context, key gpu.AttemptKey) (peak units
 		peak = max(peak, sum)
 	}
 	return peak, len(pids) > 0
-}
-
-// withUntouched returns the record with an attempt that never touched its GPUs, if that
-// was measured.
-func (r *Record) withUntouched(attempt int, measured bool) *Record {
-	if !measured {
-		return r
-	}
-	n := *r
-	n.Untouched = append(slices.Clone(r.Untouched), attempt)
-	return &n
-}
-
-// measured reports whether the memory that an attempt used is known, even if it used
-// none.
-func (r *Record) measured(a *model.Attempt) bool {
-	return a.Peak > 0 || slices.Contains(r.Untouched, a.N)
 }

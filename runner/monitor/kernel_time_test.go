@@ -1,4 +1,4 @@
-package runner
+package monitor
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 // of a task's processes ran, if the source knows it, for its present attempt. Old readings
 // go, and a difference is reported.
 func TestTimesOfTasks(t *testing.T) {
-	m := newTestMonitor(newCards(1, 1<<30))
+	m := newTestMonitor(newCards(1))
 	look := func(seconds float64, processes ...gpu.Process) []model.TaskUse {
 		at := units.Instant(1e18 + seconds*1e9)
 		return m.digest(at, gpu.Sample{UUID: "GPU-a", Processes: processes}).Tasks
@@ -40,15 +40,15 @@ func TestTimesOfTasks(t *testing.T) {
 			}
 		}
 	}
-	m.forget(1, 1)
-	m.forget(2, 1)
+	m.Forget(1, 1)
+	m.Forget(2, 1)
 	if len(m.times) != 1 {
 		t.Errorf("the readings of %d attempts are kept, want those of one", len(m.times))
 	}
 	told := func(active float64, timed bool) model.Sampled {
 		return model.Sampled{GPUs: []model.GPUSample{{ID: "GPU-a", Tasks: []model.TaskUse{{Task: 1, Active: active, Timed: timed}}}}}
 	}
-	if alike(told(0.5, true), told(0.6, true)) || alike(told(0, true), told(0, false)) || !alike(told(0.5, true), told(0.5, true)) {
+	if equalSamples(told(0.5, true), told(0.6, true)) || equalSamples(told(0, true), told(0, false)) || !equalSamples(told(0.5, true), told(0.5, true)) {
 		t.Error("a difference is not told")
 	}
 }

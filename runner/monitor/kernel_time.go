@@ -1,4 +1,4 @@
-package runner
+package monitor
 
 import (
 	"slices"
@@ -23,7 +23,7 @@ type timed struct {
 // timeTasks sets the share of time in which kernels of each task ran, as the mean over
 // the window, if the sample has the share of at least one of the task's processes. The
 // shares of processes sum to at most 1.
-func (m *monitor) timeTasks(now units.Instant, s *gpu.Sample, uses []model.TaskUse) {
+func (m *Monitor) timeTasks(now units.Instant, s *gpu.Sample, uses []model.TaskUse) {
 	sums := map[gpu.AttemptKey]float64{}
 	for _, p := range s.Processes {
 		if p.Task != 0 && p.Timed {

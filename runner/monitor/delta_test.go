@@ -1,4 +1,4 @@
-package runner
+package monitor
 
 import (
 	"reflect"
@@ -55,8 +55,8 @@ func TestToldSample(t *testing.T) {
 	look("and again", true, []model.GPUSample{a, b}, hosts, "b")
 }
 
-// alike reports whether two samples are equal for the mapper.
-func alike(a, b model.Sampled) bool {
+// equalSamples reports whether two samples are equal for the mapper.
+func equalSamples(a, b model.Sampled) bool {
 	return len(a.GPUs) == len(b.GPUs) && equalHostSamples(a.Hosts, b.Hosts) &&
 		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y model.GPUSample) bool { return equalGPUSample(&x, &y) })
 }

@@ -1,4 +1,4 @@
-package runner
+package monitor
 
 import (
 	"sync"
@@ -24,12 +24,14 @@ type softReservation struct {
 	on  map[string]units.Bytes // by GPU
 }
 
-// set stores the limits of an attempt's container.
-func (p *softReservations) set(id string, key gpu.AttemptKey, l map[string]limits.Limit) {
+// SetSoftLimits stores the limits of an attempt's container, by GPU. The memory that they
+// reserve is not memory of other processes.
+func (m *Monitor) SetSoftLimits(id string, key gpu.AttemptKey, l map[string]limits.Limit) {
 	on := map[string]units.Bytes{}
 	for uuid, limit := range l {
 		on[uuid] = units.Bytes(limit.Soft)
 	}
+	p := &m.soft
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of == nil {
@@ -38,8 +40,9 @@ func (p *softReservations) set(id string, key gpu.AttemptKey, l map[string]limit
 	p.of[id] = softReservation{key, on}
 }
 
-// drop removes a container whose limits are cleared.
-func (p *softReservations) drop(id string) {
+// ClearSoftLimits removes a container whose limits are cleared.
+func (m *Monitor) ClearSoftLimits(id string) {
+	p := &m.soft
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.of, id)
@@ -60,17 +63,6 @@ func (p *softReservations) unused(s *gpu.Sample) (sum units.Bytes) {
 		sum += max(0, left)
 	}
 	return sum
-}
-
-// recallLimits finds the soft limits that an earlier daemon set for the container of an
-// attempt.
-func (w *worker) recallLimits(id string) {
-	if !w.opt.Limits.driver() {
-		return
-	}
-	if l := w.opt.Limits.Keeper.Noted(id); l != nil {
-		w.promised.set(id, w.key(), l)
-	}
 }
 
 // foreign returns the used memory of a GPU that neither belongs to a task nor is reserved

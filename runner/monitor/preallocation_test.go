@@ -1,4 +1,4 @@
-package runner
+package monitor
 
 import (
 	"testing"
@@ -25,19 +25,19 @@ func TestPreallocates(t *testing.T) {
 		{"it grew from more", []float64{0.3, 0.3, 0.3, 0.75}, false},
 		{"it changes later", []float64{0.01, 0.75, 0.75, 0.75, 0.76}, false},
 	} {
-		c, at := &curve{}, units.Instant(time.Hour)
+		c, at := &Curve{}, units.Instant(time.Hour)
 		for _, share := range row.used {
-			c.add(at, card.Scale(share))
+			c.Add(at, card.Scale(share))
 			at = at.Add(every)
 		}
-		if got := c.preallocates(card, every, at.Add(reservesStays)); got != row.want {
+		if got := c.Preallocates(card, every, at.Add(reservesStays)); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
 		}
-		if c.preallocates(card, every, at) {
+		if c.Preallocates(card, every, at) {
 			t.Errorf("%s: told at once", row.name)
 		}
 	}
-	if (*curve)(nil).preallocates(card, every, 0) {
+	if (*Curve)(nil).Preallocates(card, every, 0) {
 		t.Error("of an attempt that nobody has seen")
 	}
 }
