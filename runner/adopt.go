@@ -14,7 +14,7 @@ var errGone = errors.New("its container is gone: removed by somebody else, or th
 // engine answers.
 func (w *worker) find(ctx context.Context) (*containers.Container, error) {
 	var found []containers.Container
-	err := w.engine.insist(ctx, func() (err error) { found, err = w.Driver.List(ctx, w.identity()); return err })
+	err := w.engine.Insist(ctx, func() (err error) { found, err = w.Driver.List(ctx, w.identity()); return err })
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 	w.onCreated()
 	// The earlier daemon died before the start, or before it had journaled it.
 	if w.stopRequested() && c.State == containers.StateCreated {
-		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, c.ID) }); err != nil {
+		if _, err := w.engine.Retry(ctx, func() error { return w.Driver.Remove(ctx, c.ID) }); err != nil {
 			return c.ID, err
 		}
 		return "", nil

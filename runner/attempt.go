@@ -97,7 +97,7 @@ func (w *worker) run(ctx context.Context) {
 	// The end is durable: the container is no longer needed.
 	defer w.removeVacate()
 	w.clearLimits(ctx, id)
-	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
+	if _, err := w.engine.Retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Str("container", id).Msg("the container could not be removed; it will be at the next start")
 	}
 }
@@ -182,8 +182,8 @@ func (w *worker) account() {
 // often the engine did not answer.
 func (w *worker) await(ctx context.Context, id string) (exit containers.Exit, outages int, err error) {
 	gone := false
-	err = w.engine.insist(ctx, func() error {
-		n, err := w.engine.retry(ctx, func() (err error) { exit, err = w.Driver.Wait(ctx, id); return err })
+	err = w.engine.Insist(ctx, func() error {
+		n, err := w.engine.Retry(ctx, func() (err error) { exit, err = w.Driver.Wait(ctx, id); return err })
 		outages += n
 		if gone = errors.Is(err, containers.ErrNotFound); gone {
 			return nil
@@ -202,7 +202,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if w.stopRequested() && !w.resumed {
 		return "", nil
 	}
-	if err := w.engine.answered(ctx); err != nil {
+	if err := w.engine.WaitAnswer(ctx); err != nil {
 		return "", err
 	}
 	if w.resumed {
@@ -244,7 +244,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	}
 	w.onCreated()
 	if w.stopRequested() {
-		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil {
+		if _, err := w.engine.Retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil {
 			return id, err
 		}
 		return "", nil

@@ -9,6 +9,7 @@ import (
 	"carma/internal/lazyregexp"
 	"carma/internal/suggest"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/rights"
 )
 
@@ -23,7 +24,7 @@ var (
 // placing returns a function that checks the namespace, the service account and the user
 // of each task of a submission, and fills in the namespace.
 func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) error {
-	driver, parted := able[containers.Namespaced](r.Driver)
+	driver, parted := engine.As[containers.Namespaced](r.Driver)
 	allowed := map[string]error{}
 	return func(s *api.Submit) error {
 		switch {

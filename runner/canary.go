@@ -11,6 +11,7 @@ import (
 	"carma/containers/bare"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/engine"
 )
 
 // The canary is a container of carma's own. It has no GPU, no mount and no user of this
@@ -75,7 +76,7 @@ func (r *Runner) runCanary(ctx context.Context) (err error) {
 	if r.opt.Init == "" {
 		return fmt.Errorf("%w: carma-init, its program, is not beside carma", errNoCanary)
 	}
-	if _, ok := able[containers.Importer](r.Driver); !ok {
+	if _, ok := engine.As[containers.Importer](r.Driver); !ok {
 		return fmt.Errorf("%w: driver %s cannot make its image", errNoCanary, r.Driver.Name())
 	}
 	name, over := r.trialOf("canary")
@@ -86,11 +87,11 @@ func (r *Runner) runCanary(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.removeCanary(ctx, id, name)
-	if _, err := r.engine.retry(ctx, func() error { return r.Driver.Start(ctx, id) }); err != nil {
+	if _, err := r.engine.Retry(ctx, func() error { return r.Driver.Start(ctx, id) }); err != nil {
 		return err
 	}
 	var exit containers.Exit
-	if _, err := r.engine.retry(ctx, func() (err error) { exit, err = r.Driver.Wait(ctx, id); return err }); err != nil {
+	if _, err := r.engine.Retry(ctx, func() (err error) { exit, err = r.Driver.Wait(ctx, id); return err }); err != nil {
 		return fmt.Errorf("%w: its end cannot be seen: %w", errNoCanary, err)
 	}
 	switch {
@@ -116,7 +117,7 @@ func (r *Runner) canarySpec(name string) containers.Spec {
 // createCanary makes the canary's container, and its image if that is missing.
 func (r *Runner) createCanary(ctx context.Context, spec containers.Spec) (id string, err error) {
 	create := func() (err error) { id, err = r.Driver.Create(ctx, spec); return err }
-	if _, err = r.engine.retry(ctx, create); !errors.Is(err, containers.ErrNotFound) {
+	if _, err = r.engine.Retry(ctx, create); !errors.Is(err, containers.ErrNotFound) {
 		return id, err
 	}
 	program, err := os.ReadFile(r.opt.Init)
@@ -133,7 +134,7 @@ func (r *Runner) createCanary(ctx context.Context, spec containers.Spec) (id str
 		}
 		return "", fmt.Errorf("%w: its image cannot be made: %w", errNoCanary, err)
 	}
-	_, err = r.engine.retry(ctx, create)
+	_, err = r.engine.Retry(ctx, create)
 	return id, err
 }
 
@@ -141,7 +142,7 @@ func (r *Runner) createCanary(ctx context.Context, spec containers.Spec) (id str
 // container.
 func (r *Runner) removeCanary(ctx context.Context, id, name string) {
 	remove := func(ctx context.Context) error { return r.Driver.Remove(ctx, id) }
-	_, err := r.engine.retry(ctx, func() error { return remove(ctx) })
+	_, err := r.engine.Retry(ctx, func() error { return remove(ctx) })
 	if ctx.Err() != nil {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), canaryRemoved)
 		defer cancel()

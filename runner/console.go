@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/clock"
+	"carma/runner/engine"
 	"carma/runner/gpu"
 )
 
@@ -68,7 +69,7 @@ func (w *worker) connect(ctx context.Context, id string) {
 		touch: func(ev model.TerminalInput) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*consoleClient]bool{},
 	}
 	var done sync.WaitGroup
-	if driver, can := able[containers.Terminals](w.Driver); can && c.talks {
+	if driver, can := engine.As[containers.Terminals](w.Driver); can && c.talks {
 		if w.resumed && c.tty {
 			c.recall(ctx, w)
 		}

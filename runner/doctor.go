@@ -12,13 +12,14 @@ import (
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/engine"
 
 	"golang.org/x/sys/unix"
 )
 
 // Doctor checks everything the daemon depends on.
 func (r *Runner) Doctor(ctx context.Context) []api.Check {
-	short, cancel := context.WithTimeout(ctx, apiLimit) // for the engine
+	short, cancel := context.WithTimeout(ctx, engine.APILimit) // for the engine
 	defer cancel()
 	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput(), r.checkMessages()}
 	elsewhere := r.live().Bounds.Elsewhere
@@ -39,12 +40,12 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 
 func (r *Runner) checkEngine(ctx context.Context) api.Check {
 	c := api.Check{Name: "container engine", Status: "ok"}
-	if up, why := r.engine.probe(ctx); !up {
-		text, remedy, _ := strings.Cut(why, toMend)
+	if up, why := r.engine.Probe(ctx); !up {
+		text, remedy, _ := strings.Cut(why, engine.ToFix)
 		c.Status, c.Detail, c.Mend = "failure", text+"; tasks wait", remedy
 		return c
 	}
-	c.Detail = fmt.Sprintf("%s %s answers", r.Driver.Name(), r.engine.version())
+	c.Detail = fmt.Sprintf("%s %s answers", r.Driver.Name(), r.engine.Version())
 	return c
 }
 
@@ -125,7 +126,7 @@ const SimtaskImage = "carma/simtask:latest"
 
 func (r *Runner) checkSimtask(ctx context.Context) api.Check {
 	c := api.Check{Name: "simulated task image", Status: "ok", Detail: SimtaskImage + " is there"}
-	if up, _ := r.engine.status(); !up {
+	if up, _ := r.engine.Status(); !up {
 		c.Status, c.Detail = "warning", "not checked: the engine does not answer"
 	} else if _, err := r.Driver.Image(ctx, SimtaskImage); err != nil {
 		c.Status, c.Detail, c.Mend = "warning", SimtaskImage+" is not on this machine", "make image"
@@ -150,7 +151,7 @@ func (r *Runner) checkAttach() api.Check {
 // checkNotes reports the notes of the engine's driver.
 func (r *Runner) checkNotes() []api.Check {
 	var out []api.Check
-	for _, note := range r.engine.found().Notes {
+	for _, note := range r.engine.Info().Notes {
 		out = append(out, api.Check{Name: r.Driver.Name(), Status: "warning", Detail: note})
 	}
 	return out

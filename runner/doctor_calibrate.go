@@ -43,7 +43,7 @@ func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api
 	if len(gpus) == 0 {
 		return c, refusef(409, "no GPU is idle with %s free: the figures would not be true; try again when one is, or carma drain --gpu 0 and wait", calibrateFree)
 	}
-	ctx, done := r.whileAnswering(ctx)
+	ctx, done := r.engine.WhileAnswering(ctx)
 	defer done()
 	img, err := r.Driver.Image(ctx, image)
 	if errors.Is(err, containers.ErrNotFound) {

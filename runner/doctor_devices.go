@@ -21,7 +21,7 @@ func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
 	if err != nil {
 		mode = "" // the row about attachment says why
 	}
-	c := accessDanger(mode, r.engine.found().CgroupDriver, driverfiles.ToolkitMode(root))
+	c := accessDanger(mode, r.engine.Info().CgroupDriver, driverfiles.ToolkitMode(root))
 	if r.opt.DeviceAccess == nil {
 		c.Detail += "; running tasks are not checked: the daemon is not root's"
 	}
@@ -70,7 +70,7 @@ func accessDanger(mode containers.Attach, cgroups, toolkit string) api.Check {
 // together. CUDA programs in containers then fail although the GPUs are well.
 func (r *Runner) checkDriverFiles(root string) api.Check {
 	var mounts []string
-	if files, err := cdi.Read(r.engine.found().CDIDirs); err == nil && len(r.engine.found().CDIDirs) > 0 {
+	if files, err := cdi.Read(r.engine.Info().CDIDirs); err == nil && len(r.engine.Info().CDIDirs) > 0 {
 		mounts = files.Mounts()
 	}
 	return driverFilesCheck(root, mounts)

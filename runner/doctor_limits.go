@@ -57,7 +57,7 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 	if r.opt.Init == "" {
 		return nil, refusef(409, "carma-init, the program of the proof, is not beside carma; make build")
 	}
-	ctx, done := r.whileAnswering(ctx)
+	ctx, done := r.engine.WhileAnswering(ctx)
 	defer done()
 	img, err := r.Driver.Image(ctx, image)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu model.GPUID) (see
 		if cause := context.Cause(ctx); errors.Is(cause, containers.ErrUnavailable) {
 			err = cause
 			r.side.Go(func() {
-				_, _ = r.engine.retry(r.work, func() error { r.clearLimits(r.work, id); return r.Driver.Remove(r.work, id) })
+				_, _ = r.engine.Retry(r.work, func() error { r.clearLimits(r.work, id); return r.Driver.Remove(r.work, id) })
 			})
 			return
 		}

@@ -50,7 +50,7 @@ func (r *Runner) sweepTrial(ctx context.Context, c containers.Container) {
 	}
 	r.thaw(ctx, c.ID, c.Name)
 	r.clearLimits(ctx, c.ID)
-	if _, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }); err != nil && ctx.Err() == nil {
+	if _, err := r.engine.Retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }); err != nil && ctx.Err() == nil {
 		r.Log.Warn().Err(err).Str("container", c.Name).Msg("the container of a trial could not be removed")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/engine"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
 	"carma/runner/monitor"
@@ -40,10 +41,10 @@ func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit, heard 
 	if (exit.Code != 137 && exit.Code != 143) || exit.OOMKilled || w.stopRequested() {
 		return false
 	}
-	if w.engine.awayAfter(heard.Add(-pingEvery)) {
+	if w.engine.SilentAfter(heard.Add(-engine.PingEvery)) {
 		return true
 	}
-	e, ok := able[containers.Ender](w.Driver)
+	e, ok := engine.As[containers.Ender](w.Driver)
 	return ok && e.Ending(ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 	"carma/containers"
 	"carma/containers/option"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/helpers"
 	"carma/runner/mounts"
 )
@@ -22,7 +23,7 @@ func (r *Runner) suiteFiles() mounts.Files {
 // canGiveFiles returns nil if the engine can mount files of the daemon. An engine that
 // does not answer may be able to.
 func (r *Runner) canGiveFiles() error {
-	near, ok := able[containers.Near](r.Driver)
+	near, ok := engine.As[containers.Near](r.Driver)
 	if !ok {
 		return fmt.Errorf("the engine %s cannot mount files of this machine; write them into the image", r.Driver.Name())
 	}

@@ -19,7 +19,7 @@ func (r *Runner) attach() (mode containers.Attach, why string, err error) {
 	if r.opt.Attach != "" {
 		return r.opt.Attach, "as configured", nil
 	}
-	e := r.engine.found()
+	e := r.engine.Info()
 	_, hook := exec.LookPath("nvidia-container-runtime-hook")
 	mode, why, err = containers.ChooseAttach(containers.Choice{
 		Driver: r.Driver.Name(), Engine: e, Hook: hook == nil, Refused: r.hookRefuses.Load(), CDI: r.missingCDI(e.CDIDirs),
@@ -71,7 +71,7 @@ func (r *Runner) nodes(mode containers.Attach, uuids []string) []string {
 	if mode != containers.AttachCDI {
 		return nil
 	}
-	files, err := cdi.Read(r.engine.found().CDIDirs)
+	files, err := cdi.Read(r.engine.Info().CDIDirs)
 	if err != nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 		spec.GPUs = strings.Split(launched, ",") // the task may have moved to other GPUs since
 	}
 	var got containers.Attachment
-	_, err := w.engine.retry(ctx, func() (err error) { got, err = w.Driver.Attached(ctx, id); return err })
+	_, err := w.engine.Retry(ctx, func() (err error) { got, err = w.Driver.Attached(ctx, id); return err })
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, containers.ErrNotFound) {
 			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container's GPUs could not be read")

@@ -1,11 +1,14 @@
 package runner
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"carma/containers"
+	"carma/containers/containerstest"
 	"carma/runner/api"
 )
 
@@ -44,22 +47,31 @@ func TestNoAttachment(t *testing.T) {
 
 // TestAttachForced: a configured attachment is used unchecked.
 func TestAttachForced(t *testing.T) {
-	g := newRig(t, func(g *rig) { g.opt.Attach = "cdi" })
+	dir := t.TempDir()
+	g := newRig(t, func(g *rig) { g.opt.Attach, g.driver = "cdi", withCDI{g.engine, dir} })
 	if mode, why, err := g.attach(); err != nil || mode != "cdi" || why != "as configured" {
 		t.Errorf("attach = %s, %q, %v", mode, why, err)
 	}
-	dir := t.TempDir()
 	file := `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[{"name":"GPU-0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0"},{"path":"/dev/nvidia-caps/1"}]}}]}`
 	if err := os.WriteFile(filepath.Join(dir, "n.json"), []byte(file), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	g.Runner.engine.mu.Lock()
-	g.Runner.engine.info.CDIDirs = []string{dir}
-	g.Runner.engine.mu.Unlock()
 	if got := g.nodes("cdi", []string{"GPU-0"}); len(got) != 1 || got[0] != "/dev/nvidia0" {
 		t.Errorf("nodes %q", got)
 	}
 	if err := g.missingCDI([]string{dir}); err == nil {
 		t.Error("the rig's GPUs are in no CDI file, and nothing is missing")
 	}
+}
+
+// withCDI is an engine that reads CDI files in a folder.
+type withCDI struct {
+	*containerstest.Fake
+	dir string
+}
+
+func (d withCDI) Ping(ctx context.Context) (containers.Engine, error) {
+	e, err := d.Fake.Ping(ctx)
+	e.CDIDirs = []string{d.dir}
+	return e, err
 }

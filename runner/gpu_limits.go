@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/engine"
 	"carma/runner/limits"
 )
 
@@ -80,7 +81,7 @@ func (r *Runner) findLimits(ctx context.Context) error {
 		r.Log.Warn().Err(err).Msg("a limit of GPU memory was not cleared in time")
 	}
 	r.limiter.Support = r.findLimitSupport(ctx)
-	if h, ok := able[containers.Parker](r.Driver); ok {
+	if h, ok := engine.As[containers.Parker](r.Driver); ok {
 		r.limiter.guarantees = h.BeforeGone(r.clearLimits)
 	}
 	if o.Mode == LimitDriver && !r.limiter.OK() {
@@ -101,7 +102,7 @@ func (r *Runner) findLimitSupport(ctx context.Context) limits.Support {
 	if r.opt.SetSpeed != nil {
 		return limits.Support{Why: "the GPUs are simulated"}
 	}
-	h, ok := able[containers.Parker](r.Driver)
+	h, ok := engine.As[containers.Parker](r.Driver)
 	if !ok {
 		return limits.Support{Why: r.Driver.Name() + " cannot park a container until it is limited"}
 	}
@@ -160,9 +161,9 @@ func (w *worker) limit(ctx context.Context, id string) error {
 }
 
 func (w *worker) park(ctx context.Context, id string) (pid int, err error) {
-	h, _ := able[containers.Parker](w.Driver) // the driver is a Parker, else limited would be empty
-	_, err = w.engine.retry(ctx, func() error {
-		return within(ctx, startLimit, "park container", func(ctx context.Context) (err error) { pid, err = h.Park(ctx, id); return err })
+	h, _ := engine.As[containers.Parker](w.Driver) // the driver is a Parker, else limited would be empty
+	_, err = w.engine.Retry(ctx, func() error {
+		return engine.Within(ctx, engine.StartLimit, "park container", func(ctx context.Context) (err error) { pid, err = h.Park(ctx, id); return err })
 	})
 	return pid, err
 }

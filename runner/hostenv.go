@@ -18,6 +18,7 @@ import (
 	"carma/containers/bare"
 	"carma/estimator/probe"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/mounts"
 	"carma/runner/rights"
 )
@@ -52,7 +53,7 @@ func (r *Runner) mayRunBare(who Caller) error {
 			return refusef(403, "no task without an image: %v", err)
 		}
 	}
-	if near, ok := able[containers.Near](r.Driver); ok {
+	if near, ok := engine.As[containers.Near](r.Driver); ok {
 		if err := near.SameFiles(); err != nil && !errors.Is(err, containers.ErrUnavailable) {
 			return refusef(403, "no task without an image: %v", err)
 		}
@@ -136,12 +137,12 @@ func (r *Runner) makeHostImage(ctx context.Context) error {
 
 // importImage brings an image of carma's own onto the machine.
 func (r *Runner) importImage(ctx context.Context, tar []byte) error {
-	maker, ok := able[containers.Importer](r.Driver)
+	maker, ok := engine.As[containers.Importer](r.Driver)
 	if !ok {
 		return fmt.Errorf("%w: driver %s cannot make carma's own images", containers.ErrInvalid, r.Driver.Name())
 	}
-	_, err := r.engine.retry(ctx, func() error {
-		return within(ctx, createLimit, "make image", func(ctx context.Context) error {
+	_, err := r.engine.Retry(ctx, func() error {
+		return engine.Within(ctx, engine.CreateLimit, "make image", func(ctx context.Context) error {
 			_, err := maker.Import(ctx, bytes.NewReader(tar))
 			return err
 		})

@@ -66,7 +66,7 @@ func (r *Runner) findImage(ctx context.Context, who Caller, s api.Submit, by pul
 // not ask it again, so that the tasks of a submission do not wait for it one after the
 // other.
 func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, error) {
-	if !r.engine.answers() || r.images.engineAway() {
+	if !r.engine.Answers() || r.images.engineAway() {
 		return containers.Image{}, fmt.Errorf("look up image: %w", containers.ErrUnavailable)
 	}
 	img, err := r.Driver.Image(ctx, ref)
@@ -80,10 +80,10 @@ func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, erro
 // a time limit, but only while the engine answers. If the engine has just not answered,
 // pullNow does not ask it again.
 func (r *Runner) pullNow(ctx context.Context, who Caller, ref string, by pull.Credentials) error {
-	if !r.engine.answers() || r.images.engineAway() {
+	if !r.engine.Answers() || r.images.engineAway() {
 		return fmt.Errorf("pull image: %w", containers.ErrUnavailable)
 	}
-	ctx, end := r.whileAnswering(ctx)
+	ctx, end := r.engine.WhileAnswering(ctx)
 	defer end()
 	err := r.pull.Pull(ctx, who.UID, ref, by)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, containers.ErrUnavailable) {

@@ -10,6 +10,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/engine"
 )
 
 // A Job of a cluster that is annotated for carma is a task. The cluster makes its pods, one
@@ -61,7 +62,7 @@ func (r *Runner) jobDue(id model.TaskID) {
 
 // followJobs reconciles tasks and Jobs until ctx ends.
 func (r *Runner) followJobs(ctx context.Context) {
-	cluster, ok := able[containers.Jobber](r.Driver)
+	cluster, ok := engine.As[containers.Jobber](r.Driver)
 	if !ok {
 		return
 	}

@@ -65,7 +65,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 		s.Tasks = append(s.Tasks, r.taskFigures(rec, &g))
 	}
 	s.Users, s.IdleJ = r.userFigures(g.accounts)
-	s.EngineUp, _ = r.engine.status()
+	s.EngineUp, _ = r.engine.Status()
 	s.Ready, s.Paused, s.Draining = len(r.unready()) == 0, g.paused, r.draining.Load()
 	s.Troubles = map[string]int{}
 	all, _ := r.trouble.now()

@@ -13,6 +13,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/mounts"
 	"carma/runner/rights"
 
@@ -160,7 +161,7 @@ func (r *Runner) mountRefusal(err error) string {
 
 // engineNear returns nil if the engine sees the same files as the daemon.
 func (r *Runner) engineNear() error {
-	if near, ok := able[containers.Near](r.Driver); ok && r.opt.MountDir != "" {
+	if near, ok := engine.As[containers.Near](r.Driver); ok && r.opt.MountDir != "" {
 		return near.SameFiles()
 	}
 	return nil

@@ -78,7 +78,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 	}
 	for pause := readAgain; ; pause = min(2*pause, readAgainMost) {
 		before := w.heard.Load()
-		_, err := w.engine.retry(ctx, func() error { return w.Driver.Logs(ctx, id, since, true, sink) })
+		_, err := w.engine.Retry(ctx, func() error { return w.Driver.Logs(ctx, id, since, true, sink) })
 		if err == nil || ctx.Err() != nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"carma/containers"
 	"carma/containers/option"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/gpu"
 )
 
@@ -67,13 +68,13 @@ func (b *portBook) set(key gpu.AttemptKey, ports []api.OpenPort) {
 // addresses. closed removes the addresses.
 func (w *worker) openPorts(ctx context.Context, id string) (closed func()) {
 	key := w.key()
-	publisher, can := able[containers.Publisher](w.Driver)
+	publisher, can := engine.As[containers.Publisher](w.Driver)
 	if len(w.rec.Submit.Ports) == 0 || !can {
 		return func() {}
 	}
 	var open []option.Port
-	_, err := w.engine.retry(ctx, func() error {
-		return within(ctx, attachedLimit, "look for ports", func(ctx context.Context) (err error) { open, err = publisher.Ports(ctx, id); return err })
+	_, err := w.engine.Retry(ctx, func() error {
+		return engine.Within(ctx, engine.AttachedLimit, "look for ports", func(ctx context.Context) (err error) { open, err = publisher.Ports(ctx, id); return err })
 	})
 	if err != nil && ctx.Err() == nil {
 		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the ports of a task cannot be reached")

@@ -175,13 +175,13 @@ func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, 
 		run = probe.Run
 	}
 	var network *models.Config
-	_, err = r.engine.retry(ctx, func() (err error) { network, err = run(ctx, r.Driver, request); return err })
+	_, err = r.engine.Retry(ctx, func() (err error) { network, err = run(ctx, r.Driver, request); return err })
 	return network, err
 }
 
 // clearProbes removes the remains of a task's probe after a daemon was killed.
 func (r *Runner) clearProbes(ctx context.Context, labels map[string]string) error {
-	_, err := r.engine.retry(ctx, func() error {
+	_, err := r.engine.Retry(ctx, func() error {
 		found, err := r.Driver.List(ctx, labels)
 		if err != nil {
 			return err

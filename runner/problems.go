@@ -9,6 +9,7 @@ import (
 	"carma/mapper/breaker"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/engine"
 )
 
 // Scopes of [api.Trouble].
@@ -88,7 +89,7 @@ func (r *Runner) findProblems() []api.Trouble {
 	if reason := r.state.EngineDown(); reason.Code != "" {
 		down := words.Reason(reason)
 		x := api.Trouble{Scope: troubleEngine, Code: "down", Text: down}
-		if text, remedy, ok := strings.Cut(down, toMend); ok {
+		if text, remedy, ok := strings.Cut(down, engine.ToFix); ok {
 			x.Text, x.Remedy = text, remedy
 		}
 		switch {

@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/engine"
 	"carma/runner/journal"
 )
 
@@ -128,7 +129,7 @@ func (r *Runner) reconcileLater(ctx context.Context) {
 	if r.lookout.reason() == "" {
 		return
 	}
-	err := r.engine.insist(ctx, func() error {
+	err := r.engine.Insist(ctx, func() error {
 		all, err := r.ownContainers(ctx)
 		if err != nil {
 			return err
@@ -149,7 +150,7 @@ func (r *Runner) compare(all []containers.Container) error {
 	found, err := r.checkNewer(all)
 	if refusal, ok := errors.AsType[*journal.Refusal](err); ok {
 		said := refusal.What + " (" + strings.Join(refusal.Facts, "; ") + ")"
-		r.lookout.refuse(said + toMend + "stop the daemon, then " + refusal.Mend)
+		r.lookout.refuse(said + engine.ToFix + "stop the daemon, then " + refusal.Mend)
 		return nil
 	}
 	if err == nil {
@@ -163,7 +164,7 @@ func (r *Runner) compare(all []containers.Container) error {
 
 // launchable returns whether containers can and may be started, and why not.
 func (r *Runner) launchable() (up bool, why string) {
-	if up, why = r.engine.status(); !up {
+	if up, why = r.engine.Status(); !up {
 		return false, why
 	}
 	why = r.lookout.reason()

@@ -52,7 +52,7 @@ func TestNewerWhenEngineComesBack(t *testing.T) {
 	}
 	g.running("1")
 	g.engine.Down() // and back: the refusal stays
-	g.eventually("the engine is down", func() bool { up, _ := g.Runner.engine.status(); return !up })
+	g.eventually("the engine is down", func() bool { up, _ := g.Runner.engine.Status(); return !up })
 	g.engine.Up()
 	g.eventually("readyz tells of it again", func() bool {
 		_, body := g.get("/readyz")

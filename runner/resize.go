@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/gpu"
 )
 
@@ -132,11 +133,11 @@ func (w *worker) setCPUs(ctx context.Context, id string) error {
 }
 
 func (w *worker) limits(ctx context.Context, what string, set func(context.Context, containers.Resizer) error) error {
-	resizer, can := able[containers.Resizer](w.Driver)
+	resizer, can := engine.As[containers.Resizer](w.Driver)
 	if !can {
 		return errors.New("the limits of its container cannot be changed on " + w.Driver.Name())
 	}
-	err := within(ctx, killLimit, what, func(ctx context.Context) error { return set(ctx, resizer) })
+	err := engine.Within(ctx, engine.KillLimit, what, func(ctx context.Context) error { return set(ctx, resizer) })
 	if err != nil && ctx.Err() == nil {
 		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the limits of its container could not be set")
 	}
@@ -145,7 +146,7 @@ func (w *worker) limits(ctx context.Context, what string, set func(context.Conte
 
 // mayResize refuses another share of the machine for a task that is not in a queue.
 func (r *Runner) mayResize(t *model.Task) error {
-	switch _, can := able[containers.Resizer](r.Driver); {
+	switch _, can := engine.As[containers.Resizer](r.Driver); {
 	case t.Alive() == nil:
 		return nil
 	case t.Phase == model.Suspended:

@@ -70,7 +70,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[model.TaskID]int, first m
 		return
 	}
 	var found []containers.Container
-	_, err := r.engine.retry(ctx, func() (err error) {
+	_, err := r.engine.Retry(ctx, func() (err error) {
 		found, err = r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
 		return err
 	})
@@ -88,7 +88,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[model.TaskID]int, first m
 		}
 		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
 		if c.Labels[probe.Label] != "" && err1 == nil && r.probing(model.TaskID(task)) == "" {
-			_, _ = r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }) // if this fails, the probe still ends
+			_, _ = r.engine.Retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }) // if this fails, the probe still ends
 			continue
 		}
 		attempt, err2 := strconv.Atoi(c.Labels[LabelAttempt])
@@ -115,7 +115,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[model.TaskID]int, first m
 		failpoint.Hit("sweep-removes")
 		r.thaw(ctx, c.ID, c.Name)
 		r.clearLimits(ctx, c.ID)
-		_, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) })
+		_, err := r.engine.Retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) })
 		if err != nil && ctx.Err() == nil {
 			r.Log.Warn().Err(err).Str("container", c.Name).Msg("a left-over container could not be removed")
 		}

@@ -20,6 +20,7 @@ import (
 	"carma/runner/certs"
 	"carma/runner/clock"
 	"carma/runner/energy"
+	"carma/runner/engine"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/journal"
@@ -45,7 +46,7 @@ type Runner struct {
 	records  *records
 	inbox    chan *change
 	queries  chan func()
-	engine   *engine
+	engine   *engine.Health
 	trouble  *problems
 	lookout  *reconciler
 	checked  checked
@@ -131,14 +132,14 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := mapper.Validate(opt.Mapper); err != nil {
 		return nil, err
 	}
-	deps.Driver = bounded{failing(deps.Driver)}
+	deps.Driver = engine.Bounded{Driver: failing(deps.Driver)}
 	r := &Runner{
 		Deps: deps, opt: opt, records: newRecords(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
 		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
 	}
-	if d, ok := able[containers.Reviewer](deps.Driver); ok {
+	if d, ok := engine.As[containers.Reviewer](deps.Driver); ok {
 		r.reviews = newReviews(d, time.Now)
 	}
 	host, _ := os.Hostname()
@@ -151,7 +152,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.set.Store(live)
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.trouble, r.lookout = newProblems(), newReconciler()
-	r.engine = newEngine(deps.Driver, deps.Log)
+	r.engine = engine.New(deps.Driver, deps.Log)
 	if r.monitor, err = monitor.New(deps.GPUs, deps.Clock, opt.SampleEvery, opt.Activity, deps.Log); err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.findGPUs(ctx); err != nil {
 		return nil, err
 	}
-	r.engine.probe(ctx)
+	r.engine.Probe(ctx)
 	if err := r.findLimits(ctx); err != nil {
 		return nil, err
 	}
@@ -226,7 +227,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := r.journalStartup(ctx); err != nil {
 		return err
 	}
-	r.side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
+	r.side.Go(func() { r.engine.Watch(r.work, r.engineChanged) })
 	r.side.Go(func() { r.monitor.Run(r.work, r.sampled) })
 	r.side.Go(func() { r.access.run(r.work) })
 	r.side.Go(func() { r.followGPUs(r.work) })

@@ -8,6 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/clock"
+	"carma/runner/engine"
 	"carma/runner/progress"
 )
 
@@ -147,7 +148,7 @@ func (p *attachedWriter) Write(b []byte) (int, error) {
 // attachOutput attaches to the streams of the worker's attempt when their logs are
 // quiet. done ends that.
 func (w *worker) attachOutput(ctx context.Context, id string) (done func()) {
-	driver, can := able[containers.OutputAttacher](w.Driver)
+	driver, can := engine.As[containers.OutputAttacher](w.Driver)
 	if !can {
 		return func() {}
 	}

@@ -103,7 +103,7 @@ func (w *worker) jobSpec(mode containers.Attach) containers.Spec {
 func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, err error) {
 	by := w.pull.Of(int64(w.launch.Task))
 	if !w.rec.Submit.Bare() && spec.Job == nil {
-		_, err = w.engine.retry(ctx, func() error { return w.pull.Check(ctx, w.rec.UID, spec.Image, by) })
+		_, err = w.engine.Retry(ctx, func() error { return w.pull.Check(ctx, w.rec.UID, spec.Image, by) })
 		if denied := (*pull.DeniedError)(nil); errors.As(err, &denied) {
 			return "", fmt.Errorf("%w: %w", containers.ErrInvalid, err)
 		}
@@ -116,10 +116,10 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 			w.pull.Drop(int64(w.launch.Task))
 		}
 	}()
-	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+	_, err = w.engine.Retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
 	if errors.Is(err, containers.ErrNotFound) && w.rec.Submit.Bare() {
 		if err = w.makeHostImage(ctx); err == nil {
-			_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+			_, err = w.engine.Retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
 		}
 		return id, err
 	}
@@ -129,7 +129,7 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 	// The task was accepted while the engine was down, or the image was removed
 	// since.
 	if err = w.fetch(ctx, spec.Image, by); err == nil {
-		_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+		_, err = w.engine.Retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
 		return id, err
 	}
 	if w.stopRequested() {
@@ -163,7 +163,7 @@ func (w *worker) fetch(ctx context.Context, image string, by pull.Credentials) e
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.engine.retry(ctx, func() error { return w.pull.Pull(ctx, w.rec.UID, image, by) })
+		_, err := w.engine.Retry(ctx, func() error { return w.pull.Pull(ctx, w.rec.UID, image, by) })
 		done <- err
 	}()
 	select {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/runner/engine"
 )
 
 // startIt starts the container. If the last call failed but the container runs, it has
@@ -17,7 +18,7 @@ func (w *worker) startIt(ctx context.Context, id string) error {
 	if w.startsLong() {
 		ctx = containers.WithPlaced(ctx, w.onAccepted)
 	}
-	_, err := w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
+	_, err := w.engine.Retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	if err == nil || ctx.Err() != nil || !w.hasRun(ctx, id) {
 		return err
 	}
@@ -28,14 +29,14 @@ func (w *worker) startIt(ctx context.Context, id string) error {
 // startsLong reports whether the driver's Start signals before it returns that other
 // containers may be started.
 func (w *worker) startsLong() bool {
-	_, ok := able[containers.Aborter](w.Driver)
+	_, ok := engine.As[containers.Aborter](w.Driver)
 	return ok
 }
 
 // abortWhenAsked aborts a running start when the task is stopped, if a start may take
 // long. Call done when the start is over.
 func (w *worker) abortWhenAsked(ctx context.Context, id string) (done func()) {
-	a, ok := able[containers.Aborter](w.Driver)
+	a, ok := engine.As[containers.Aborter](w.Driver)
 	if !ok {
 		return func() {}
 	}
@@ -48,7 +49,7 @@ func (w *worker) abortWhenAsked(ctx context.Context, id string) (done func()) {
 			return
 		case <-w.stop.asked:
 		}
-		_, err := w.engine.retry(ctx, func() error { return a.Abort(ctx, id) })
+		_, err := w.engine.Retry(ctx, func() error { return a.Abort(ctx, id) })
 		if err != nil && ctx.Err() == nil {
 			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("its start cannot be ended; it is stopped when it runs")
 		}
@@ -59,7 +60,7 @@ func (w *worker) abortWhenAsked(ctx context.Context, id string) (done func()) {
 // hasRun reports whether the program of a container runs, or has run.
 func (w *worker) hasRun(ctx context.Context, id string) bool {
 	var found []containers.Container
-	_, err := w.engine.retry(ctx, func() (err error) { found, err = w.Driver.List(ctx, w.identity()); return err })
+	_, err := w.engine.Retry(ctx, func() (err error) { found, err = w.Driver.List(ctx, w.identity()); return err })
 	i := slices.IndexFunc(found, func(c containers.Container) bool { return c.ID == id })
 	if err != nil || i < 0 {
 		return false
@@ -85,7 +86,7 @@ func (w *worker) clear(ctx context.Context, id string) (left string) {
 	w.clearLimits(ctx, id)
 	ctx, cancel := context.WithTimeout(ctx, clearWithin)
 	defer cancel()
-	if w.engine.insist(ctx, func() error { return w.Driver.Remove(ctx, id) }) != nil {
+	if w.engine.Insist(ctx, func() error { return w.Driver.Remove(ctx, id) }) != nil {
 		return id
 	}
 	return ""

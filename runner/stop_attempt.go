@@ -171,9 +171,9 @@ func (w *worker) disconnect(ctx context.Context) {
 
 // kill ends a container that must not run, and returns when it has ended.
 func (w *worker) kill(ctx context.Context, id string) error {
-	if err := w.engine.insist(ctx, func() error { return w.Driver.Kill(ctx, id) }); err != nil {
+	if err := w.engine.Insist(ctx, func() error { return w.Driver.Kill(ctx, id) }); err != nil {
 		return err
 	}
-	_, err := w.engine.retry(ctx, func() error { _, err := w.Driver.Wait(ctx, id); return err })
+	_, err := w.engine.Retry(ctx, func() error { _, err := w.Driver.Wait(ctx, id); return err })
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/limits"
 )
 
@@ -83,7 +84,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*admiss
 	if err != nil && !errors.Is(err, containers.ErrUnavailable) {
 		return nil, nil, err
 	}
-	if up, _ := r.engine.status(); err != nil || !up {
+	if up, _ := r.engine.Status(); err != nil || !up {
 		warn = append(warn, "the container engine does not answer: the task waits for it")
 	}
 	given := s.GPUs != 0 || s.NoGPU || len(s.GPUIDs) > 0
@@ -198,7 +199,7 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if err := firstError(checkNoGPU(s), checkGPUIDs(s)); err != nil {
 		return err
 	}
-	if _, can := able[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
+	if _, can := engine.As[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
 		return refusef(422, "-i and -t: the driver %s cannot connect with programs in containers", r.Driver.Name())
 	}
 	if err := checkUser(who, s); err != nil {

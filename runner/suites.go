@@ -8,6 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/helpers"
 	"carma/runner/journal"
 	"carma/runner/rights"
@@ -21,7 +22,7 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 	}
 	d := helpers.Deps{
 		Instance: r.instance, Driver: r.Driver, Store: metaStore{r}, Images: r.pull, Log: r.Log,
-		Root: func() string { return r.engine.found().Root },
+		Root: func() string { return r.engine.Info().Root },
 		Limits: func() helpers.Limits {
 			u := r.live().PerUser
 			return helpers.Limits{Suites: u.Suites, Helpers: u.Helpers, Volumes: u.Volumes, Pull: r.live().Pull, Grace: r.live().StopGrace}
@@ -37,7 +38,7 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 		Ended:   r.runEnded,
 		Closed:  r.opt.Closed,
 	}
-	host, ok := able[containers.Hoster](r.Driver)
+	host, ok := engine.As[containers.Hoster](r.Driver)
 	switch {
 	case !ok:
 		d.Why = errors.New("the engine " + r.Driver.Name() + " has no networks and volumes with names")

@@ -14,6 +14,7 @@ import (
 	"carma/containers"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -89,7 +90,7 @@ func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail
 	if err := r.authorize(who, a, rec, detail); err != nil {
 		return nil, nil, err
 	}
-	driver, can := able[containers.Terminals](r.Driver)
+	driver, can := engine.As[containers.Terminals](r.Driver)
 	if !can {
 		return nil, nil, refusef(422, "carma %s: the driver %s cannot connect with programs in containers", a, r.Driver.Name())
 	}

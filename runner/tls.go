@@ -14,6 +14,7 @@ import (
 	"carma/containers"
 	"carma/runner/api"
 	"carma/runner/certs"
+	"carma/runner/engine"
 
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/net/netutil"
@@ -110,7 +111,7 @@ func (r *Runner) whoami(ctx context.Context) (api.Me, error) {
 		return api.Me{}, refusef(403, callerUnknown)
 	}
 	me := api.Me{User: who.Name, UID: who.UID, Admin: r.policy().Administers(r.subject(who)), Cluster: who.Subject != nil, Namespace: who.namespace}
-	if d, ok := able[containers.Namespaced](r.Driver); ok && who.Subject == nil {
+	if d, ok := engine.As[containers.Namespaced](r.Driver); ok && who.Subject == nil {
 		me.Namespace = d.Namespace()
 	}
 	return me, nil

@@ -210,9 +210,9 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	info := api.Info{
 		Output: r.outputView(), KeepTasks: r.live().Keep.Tasks, KeepTasksFor: r.live().Keep.TasksFor,
 		Version: r.opt.Version, Now: r.Clock.Time(), Speed: r.Clock.Speed(), PID: pid, DataDir: r.opt.DataDir,
-		Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Engine: r.engine.version(),
+		Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Engine: r.engine.Version(),
 	}
-	_, info.EngineDown = r.engine.status()
+	_, info.EngineDown = r.engine.Status()
 	err := r.look(ctx, func(s *mapper.State) {
 		info.Policy, info.Queued = s.Options().Policy, s.QueueLen()
 		info.Running, info.Paused = s.Placed(), closureView(s.Paused())

@@ -7,6 +7,7 @@ import (
 	"carma/containers"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/engine"
 	"carma/runner/rights"
 )
 
@@ -32,7 +33,7 @@ func (r *Runner) namespaceOf(rec *Record) string {
 	if rec.Submit.Namespace != "" {
 		return rec.Submit.Namespace
 	}
-	if d, ok := able[containers.Namespaced](r.Driver); ok {
+	if d, ok := engine.As[containers.Namespaced](r.Driver); ok {
 		return d.Namespace() // for a task of an older program
 	}
 	return ""

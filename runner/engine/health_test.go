@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 func TestRefusalThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		e := newEngine(containerstest.NewFake(), zerolog.Nop())
-		if up, why := e.probe(ctx); !up {
+		e := New(containerstest.NewFake(), zerolog.Nop())
+		if up, why := e.Probe(ctx); !up {
 			t.Fatal(why)
 		}
-		tries, done := 0, make(chan struct{})
+		calls, done := 0, make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _ = e.retry(ctx, func() error {
-				if tries++; tries <= refusedAfter {
+			_, _ = e.Retry(ctx, func() error {
+				if calls++; calls <= refusedAfter {
 					return fmt.Errorf("read logs: %w", containers.ErrUnavailable)
 				}
 				<-ctx.Done()
@@ -34,11 +34,11 @@ func TestRefusalThatEnds(t *testing.T) {
 			})
 		}()
 		time.Sleep((refusedAfter + 1) * pingEveryDown)
-		if up, why := e.probe(ctx); up {
-			t.Errorf("after %d refusals it takes orders: %s", tries, why)
+		if up, why := e.Probe(ctx); up {
+			t.Errorf("after %d refusals it takes orders: %s", calls, why)
 		}
 		time.Sleep(acceptedAfter)
-		if up, why := e.probe(ctx); !up {
+		if up, why := e.Probe(ctx); !up {
 			t.Errorf("while it follows the container: %s", why)
 		}
 		cancel()
