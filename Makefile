@@ -11,7 +11,7 @@ BENCH      ?= .
 FUZZTIME   ?= 10s
 # Packages that start no goroutine, as TestSequential checks: their tests run without the race
 # detector, with which they take five to fifteen times as long.
-SEQUENTIAL := ./configs ./configs/models ./configs/suites/compose ./configs/taskfile ./configs/traces ./configs/traces/original \
+SEQUENTIAL := ./configs ./configs/models ./cmd/carma/suite/compose ./cmd/carma/taskfile ./configs/traces ./configs/traces/original \
 	./configs/workloads ./containers ./containers/endtext ./estimator ./estimator/allocator ./estimator/arguments ./estimator/booking \
 	./estimator/command ./estimator/correct ./estimator/evaluate ./estimator/methods ./estimator/networks ./estimator/networks/hf ./estimator/networks/named ./estimator/networks/timm \
 	./estimator/networks/zoo ./estimator/rivals ./estimator/shell ./estimator/step ./mapper ./mapper/breaker ./mapper/energy ./mapper/fairshare ./mapper/interference ./mapper/ledger ./mapper/model ./mapper/predict ./mapper/sim \

@@ -69,10 +69,8 @@ var allowed = map[string][]string{
 	"carma/configs/workloads":              {},
 	"carma/configs/servers":                {},
 	"carma/configs/package/sbom":           {},
-	"carma/configs/taskfile":               {"carma/runner/api"},
 	"carma/configs/suites":                 {},
 	"carma/configs/dockerflags":            {},
-	"carma/configs/suites/compose":         {"carma/configs/dockerflags", "carma/configs/taskfile", "carma/runner/api"},
 	"carma/configs/traces":                 {"carma/configs/workloads", "carma/mapper/model"},
 	"carma/configs/traces/joblog":          {},
 	"carma/configs/traces/philly":          {"carma/configs/traces/joblog"},
@@ -130,10 +128,10 @@ var allowed = map[string][]string{
 	"carma/cmd/carma/account":              {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/internal/suggest", "carma/internal/units", "carma/runner/api"},
 	"carma/cmd/carma/mcp":                  {"carma/cmd/carma/cli", "carma/runner/api"},
 	"carma/cmd/carma/attach":               {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/mapper/model", "carma/runner/api"},
-	"carma/cmd/carma/change":               {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/models", "carma/configs/taskfile", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
+	"carma/cmd/carma/change":               {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/models", "carma/cmd/carma/taskfile", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
 	"carma/cmd/carma/contexts":             {"carma/configs", "carma/internal/suggest", "carma/runner/api"},
 	"carma/cmd/carma/cli":                  {"carma/cmd/carma/contexts", "carma/cmd/carma/dockerconfig", "carma/cmd/carma/elsewhere", "carma/configs", "carma/containers", "carma/mapper", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
-	"carma/cmd/carma/daemon":               {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/notifyfile", "carma/configs/servers", "carma/containers", "carma/containers/engines", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/probe", "carma/mapper/model", "carma/runner", "carma/runner/api", "carma/runner/certs", "carma/runner/clock", "carma/runner/gpu", "carma/runner/gpu/devices", "carma/runner/gpu/simgpu", "carma/runner/journal", "carma/runner/limits", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog"},
+	"carma/cmd/carma/daemon":               {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/notifyfile", "carma/configs/servers", "carma/containers", "carma/containers/engines", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/probe", "carma/mapper/model", "carma/runner", "carma/runner/api", "carma/runner/certs", "carma/runner/clock", "carma/runner/gpu", "carma/runner/gpu/devices", "carma/runner/gpu/simgpu", "carma/runner/journal", "carma/runner/limits", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/cmd/carma/notifyfile"},
 	"carma/cmd/carma/doctor":               {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers", "carma/estimator/environment", "carma/estimator/onnx", "carma/runner", "carma/runner/api", "carma/runner/gpu", "carma/runner/journal"},
 	"carma/cmd/carma/engine":               {"carma/cmd/carma/cli", "carma/configs", "carma/containers", "carma/containers/engines"},
 	"carma/cmd/carma/dockerconfig":         {"carma/containers"},
@@ -142,16 +140,18 @@ var allowed = map[string][]string{
 	"carma/cmd/carma/image":                {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers"},
 	"carma/cmd/carma/journal":              {"carma/cmd/carma/cli", "carma/configs", "carma/runner", "carma/runner/journal"},
 	"carma/cmd/carma/mps":                  {"carma/cmd/carma/cli", "carma/configs", "carma/runner/api", "carma/runner/mps"},
-	"carma/cmd/carma/notify":               {"carma/cmd/carma/cli", "carma/configs/notifyfile", "carma/runner/api"},
-	"carma/configs/notifyfile":             {"carma/runner/api"},
+	"carma/cmd/carma/notify":               {"carma/cmd/carma/cli", "carma/cmd/carma/notifyfile", "carma/runner/api"},
+	"carma/cmd/carma/notifyfile":           {"carma/runner/api"},
 	"carma/cmd/carma/pick":                 {"carma/cmd/carma/cli", "carma/configs", "carma/internal/suggest", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
 	"carma/cmd/carma/replay":               {"carma/cmd/carma/cli", "carma/cmd/carma/journal", "carma/cmd/carma/report", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator/booking", "carma/mapper", "carma/mapper/model", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/mapper/sim/study", "carma/runner/api"},
 	"carma/cmd/carma/report":               {"carma/mapper", "carma/mapper/model", "carma/mapper/sim", "carma/runner/web/look"},
-	"carma/cmd/carma/run":                  {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/elsewhere", "carma/cmd/carma/envs", "carma/cmd/carma/notify", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/taskfile", "carma/estimator/booking", "carma/runner/api"},
+	"carma/cmd/carma/run":                  {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/elsewhere", "carma/cmd/carma/envs", "carma/cmd/carma/notify", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/cmd/carma/taskfile", "carma/estimator/booking", "carma/runner/api"},
 	"carma/cmd/carma/server":               {"carma/cmd/carma/cli", "carma/cmd/carma/contexts", "carma/configs", "carma/runner/api"},
-	"carma/cmd/carma/submit":               {"carma/cmd/carma/cli", "carma/cmd/carma/dockerconfig", "carma/configs/models", "carma/configs/notifyfile", "carma/estimator/arguments", "carma/estimator/booking", "carma/estimator/command", "carma/estimator/networks", "carma/estimator/networks/described", "carma/estimator/networks/named", "carma/runner/api"},
-	"carma/cmd/carma/suite":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/submit", "carma/cmd/carma/tasks", "carma/configs/suites", "carma/configs/suites/compose", "carma/configs/taskfile", "carma/containers/engines", "carma/mapper/model", "carma/runner/api"},
+	"carma/cmd/carma/submit":               {"carma/cmd/carma/cli", "carma/cmd/carma/dockerconfig", "carma/configs/models", "carma/cmd/carma/notifyfile", "carma/estimator/arguments", "carma/estimator/booking", "carma/estimator/command", "carma/estimator/networks", "carma/estimator/networks/described", "carma/estimator/networks/named", "carma/runner/api"},
+	"carma/cmd/carma/suite":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/submit", "carma/cmd/carma/tasks", "carma/configs/suites", "carma/cmd/carma/suite/compose", "carma/cmd/carma/taskfile", "carma/containers/engines", "carma/mapper/model", "carma/runner/api"},
+	"carma/cmd/carma/suite/compose":        {"carma/configs/dockerflags", "carma/cmd/carma/taskfile", "carma/runner/api"},
 	"carma/cmd/carma/tasks":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/internal/suggest", "carma/containers", "carma/containers/endtext", "carma/runner/api", "carma/mapper/model"},
+	"carma/cmd/carma/taskfile":             {"carma/runner/api"},
 	"carma/cmd/carma/top":                  {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/cmd/carma/server", "carma/cmd/carma/tasks", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
 	"carma/cmd/carma/web":                  {"carma/cmd/carma/cli", "carma/runner/api"},
 	"carma/cmd/carma/trace":                {"carma/cmd/carma/cli", "carma/cmd/carma/report", "carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/joblog", "carma/configs/traces/load", "carma/configs/traces/mixes", "carma/configs/traces/original"},
@@ -249,7 +249,7 @@ var offPath = []string{
 
 // readers read users' files. A command does so as its user; the daemon, which may be
 // root, never does.
-var readers = []string{"carma/configs/taskfile"}
+var readers = []string{"carma/cmd/carma/taskfile"}
 
 // onPath are the commands that a task's run needs.
 var onPath = []string{"daemon", "run", "suite", "tasks", "attach", "submit", "server", "doctor", "image", "mps", "journal"}

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/taskfile"
+	"carma/cmd/carma/taskfile"
 	"carma/runner/api"
 )
 

@@ -13,8 +13,8 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
 	"carma/cmd/carma/submit"
+	"carma/cmd/carma/taskfile"
 	"carma/configs/models"
-	"carma/configs/taskfile"
 	"carma/internal/units"
 	"carma/runner/api"
 )

@@ -6,8 +6,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"carma/cmd/carma/notifyfile"
 	"carma/configs"
-	"carma/configs/notifyfile"
 	"carma/runner/notify"
 )
 

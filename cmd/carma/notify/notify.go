@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/notifyfile"
+	"carma/cmd/carma/notifyfile"
 	"carma/runner/api"
 )
 

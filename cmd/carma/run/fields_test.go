@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"carma/configs/suites/compose"
+	"carma/cmd/carma/suite/compose"
 	"carma/runner/api"
 )
 

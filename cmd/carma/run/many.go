@@ -16,7 +16,7 @@ import (
 	"carma/cmd/carma/envs"
 	"carma/cmd/carma/pick"
 	"carma/cmd/carma/submit"
-	"carma/configs/taskfile"
+	"carma/cmd/carma/taskfile"
 	"carma/runner/api"
 )
 

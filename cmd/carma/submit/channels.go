@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/notifyfile"
+	"carma/cmd/carma/notifyfile"
 	"carma/runner/api"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/suites/compose"
+	"carma/cmd/carma/suite/compose"
 	"carma/containers/engines"
 	"carma/runner/api"
 )

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/cmd/carma/cli"
+	"carma/cmd/carma/suite/compose"
+	"carma/cmd/carma/taskfile"
 	"carma/configs/suites"
-	"carma/configs/suites/compose"
-	"carma/configs/taskfile"
 	"carma/internal/suggest"
 )
 

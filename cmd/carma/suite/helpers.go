@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/suites/compose"
+	"carma/cmd/carma/suite/compose"
 	"carma/runner/api"
 )
 

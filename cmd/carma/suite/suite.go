@@ -1,5 +1,5 @@
 // Package suite contains the command carma suite: the services of a Compose file as
-// tasks. configs/suites/compose reads the file itself.
+// tasks. cmd/carma/suite/compose reads the file itself.
 package suite
 
 import (
@@ -12,8 +12,8 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/envs"
 	"carma/cmd/carma/submit"
+	"carma/cmd/carma/suite/compose"
 	"carma/configs/suites"
-	"carma/configs/suites/compose"
 	"carma/internal/suggest"
 	"carma/runner/api"
 )

@@ -15,7 +15,7 @@ import (
 	"carma/cmd/carma/attach"
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/submit"
-	"carma/configs/suites/compose"
+	"carma/cmd/carma/suite/compose"
 	"carma/runner/api"
 )
 

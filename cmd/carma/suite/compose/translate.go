@@ -12,7 +12,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 
-	"carma/configs/taskfile"
+	"carma/cmd/carma/taskfile"
 	"carma/runner/api"
 )
 

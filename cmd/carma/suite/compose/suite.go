@@ -3,7 +3,7 @@ package compose
 import (
 	"slices"
 
-	"carma/configs/taskfile"
+	"carma/cmd/carma/taskfile"
 	"carma/runner/api"
 )
 

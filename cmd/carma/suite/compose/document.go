@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/taskfile"
+	"carma/cmd/carma/taskfile"
 	"carma/internal/lazyregexp"
 )
 
