@@ -2,6 +2,7 @@ package traces
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"carma/configs/workloads"
 	"carma/internal/suggest"
 	"carma/internal/units"
-	"carma/mapper/model"
 )
 
 // field is one property of a task, in both forms.
@@ -109,13 +109,14 @@ func setGPUs(_ *parser, t *Task, s string) string {
 }
 
 func setPriority(_ *parser, t *Task, s string) string {
-	for _, p := range []model.Priority{model.Low, model.Normal, model.High} {
-		if strings.EqualFold(s, p.String()) {
-			t.Priority = p
-			return ""
-		}
+	word := strings.ToLower(s)
+	if !slices.Contains(Priorities, word) {
+		return "unknown priority " + strconv.Quote(s) + "; nearest: " + suggest.Names(s, Priorities, 1)[0]
 	}
-	return "unknown priority " + strconv.Quote(s) + "; nearest: " + suggest.Names(s, []string{"low", "normal", "high"}, 1)[0]
+	if t.Priority = word; word == normal {
+		t.Priority = ""
+	}
+	return ""
 }
 
 func setMem(_ *parser, t *Task, s string) string {

@@ -16,7 +16,6 @@ import (
 	"carma/configs/workloads"
 	"carma/internal/suggest"
 	"carma/internal/units"
-	"carma/mapper/model"
 )
 
 //go:embed *.yaml
@@ -40,10 +39,16 @@ type Task struct {
 	GPUs     int           // at least 1
 	Name     string        // may be empty
 	User     string        // may be empty
-	Priority model.Priority
-	Mem      units.Bytes // declared per GPU, or 0
-	Line     int         // line in the file, from 1, or 0 if generated
+	Priority string        // one of Priorities, or empty for normal
+	Mem      units.Bytes   // declared per GPU, or 0
+	Line     int           // line in the file, from 1, or 0 if generated
 }
+
+// Priorities lists the words for priorities in a trace, the lowest first. [Task] has an
+// empty text instead of normal.
+var Priorities = []string{"low", normal, "high"}
+
+const normal = "normal"
 
 // Limits on untrusted input.
 const (

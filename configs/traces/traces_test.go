@@ -11,7 +11,6 @@ import (
 
 	"carma/configs/workloads"
 	"carma/internal/units"
-	"carma/mapper/model"
 )
 
 func TestShippedTraces(t *testing.T) {
@@ -65,7 +64,7 @@ const head = "schema: carma/trace/v1\ntasks:\n"
 func TestFullTask(t *testing.T) {
 	want := Task{
 		At: time.Hour + 2*time.Minute + 3*time.Second, Workload: "gpt2-large-wikitext2-bs8-2gpu", GPUs: 4,
-		Name: "mine", User: "ann", Priority: model.High, Mem: 12 * units.GiB, Line: 3,
+		Name: "mine", User: "ann", Priority: "high", Mem: 12 * units.GiB, Line: 3,
 	}
 	yaml, err := Parse("x.yaml", strings.NewReader(head+"  - {gpus: 4, at: 1h2m3s, workload: GPT2_large_2, name: mine, user: ann, priority: High, mem: 12G}\n"))
 	if err != nil || len(yaml.Tasks) != 1 || yaml.Tasks[0] != want {

@@ -10,7 +10,6 @@ import (
 	"carma/configs/traces/joblog"
 	"carma/configs/workloads"
 	"carma/internal/lazyregexp"
-	"carma/mapper/model"
 )
 
 // Write writes a trace in YAML. Parse reads it back as an equal trace, except for the
@@ -42,8 +41,8 @@ func (t Task) values() []string {
 	if t.User != "" {
 		list = append(list, "user: "+scalar(t.User))
 	}
-	if t.Priority != model.Normal {
-		list = append(list, "priority: "+t.Priority.String())
+	if t.Priority != "" && t.Priority != normal {
+		list = append(list, "priority: "+t.Priority)
 	}
 	if t.Mem > 0 {
 		list = append(list, "mem: "+strconv.FormatInt(int64(t.Mem), 10))

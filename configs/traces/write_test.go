@@ -9,7 +9,6 @@ import (
 
 	"carma/configs/workloads"
 	"carma/internal/units"
-	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
@@ -52,7 +51,7 @@ func TestWrite(t *testing.T) {
 			w := rapid.SampledFrom(all).Draw(t, "workload")
 			tr.Tasks = append(tr.Tasks, Task{
 				At: at, Workload: w.Name, GPUs: rapid.IntRange(1, 4).Draw(t, "gpus"), Name: text("task"), User: text("user"),
-				Priority: rapid.SampledFrom([]model.Priority{model.Low, model.Normal, model.High}).Draw(t, "priority"),
+				Priority: rapid.SampledFrom([]string{"low", "", "high"}).Draw(t, "priority"),
 				Mem:      units.Bytes(rapid.SampledFrom([]int64{0, 1 << 20, 12345678901}).Draw(t, "mem")),
 			})
 		}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -161,7 +162,7 @@ func (r *liveReplay) request(n int) api.Submit {
 	t := r.trace.Tasks[n]
 	s := api.Submit{
 		Image: r.image, Command: []string{t.Workload}, Name: r.prefix + "-" + strconv.Itoa(n+1),
-		GPUs: t.GPUs, Mem: int64(t.Mem), EstModel: booking.InCampaign(t.Workload, r.trace.Campaign), Priority: t.Priority.String(),
+		GPUs: t.GPUs, Mem: int64(t.Mem), EstModel: booking.InCampaign(t.Workload, r.trace.Campaign), Priority: cmp.Or(t.Priority, model.Normal.String()),
 		Labels: map[string]string{"replay": r.id, "trace": containerName(r.trace.Name), "workload": t.Workload},
 	}
 	if r.trace.Campaign != "" {

@@ -165,7 +165,7 @@ func TestRoundTripAny(t *testing.T) {
 			tr.Tasks = append(tr.Tasks, traces.Task{
 				At: at, Workload: w.Name, GPUs: rapid.SampledFrom([]int{w.GPUs, 1, 2, 3}).Draw(t, "gpus"),
 				Name: rapid.OneOf(names, rapid.SampledFrom(append([]string{""}, w.Aliases...))).Draw(t, "task"), User: names.Draw(t, "user"),
-				Priority: rapid.SampledFrom(priorities).Draw(t, "priority"), Mem: units.Bytes(rapid.SampledFrom([]int64{0, 1 << 20, 12345678901}).Draw(t, "mem")),
+				Priority: rapid.SampledFrom([]string{"low", "", "high"}).Draw(t, "priority"), Mem: units.Bytes(rapid.SampledFrom([]int64{0, 1 << 20, 12345678901}).Draw(t, "mem")),
 			})
 		}
 		sub, err := os.MkdirTemp(dir, "")

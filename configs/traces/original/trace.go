@@ -12,7 +12,6 @@ import (
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/internal/units"
-	"carma/mapper/model"
 )
 
 // Options configure how a script is read.
@@ -183,11 +182,12 @@ func (k kind) task(s Submit) (traces.Task, error) {
 		case "user":
 			t.User = v
 		case "priority":
-			p := slices.IndexFunc(priorities, func(p model.Priority) bool { return p.String() == v })
-			if p < 0 {
+			if !slices.Contains(traces.Priorities, v) {
 				return t, fmt.Errorf("%s unknown priority %.40q; low, normal or high", mark, v)
 			}
-			t.Priority = priorities[p]
+			if t.Priority = v; v == "normal" {
+				t.Priority = ""
+			}
 		case "mem":
 			m, err := units.ParseBytes(v)
 			if err != nil || m < units.MiB {
@@ -200,8 +200,6 @@ func (k kind) task(s Submit) (traces.Task, error) {
 	}
 	return t, nil
 }
-
-var priorities = []model.Priority{model.Low, model.Normal, model.High}
 
 // Files is a trace in the original's form.
 type Files struct {
@@ -256,8 +254,8 @@ func notes(t traces.Task, rad string) Notes {
 	if t.User != "" {
 		n["user"] = t.User
 	}
-	if t.Priority != model.Normal {
-		n["priority"] = t.Priority.String()
+	if t.Priority != "" && t.Priority != "normal" {
+		n["priority"] = t.Priority
 	}
 	if t.Mem > 0 {
 		n["mem"] = fmt.Sprint(int64(t.Mem))

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -58,13 +59,26 @@ func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
 			}
 			known[q] = out
 		}
-		out.At, out.User, out.Priority = in.At, in.User, in.Priority
+		out.At, out.User = in.At, in.User
+		if out.Priority, ok = priorityOf(in.Priority); !ok {
+			return nil, wrongf("", "%s: task %d (%s): unknown priority %q", t.Name, i+1, in.Workload, in.Priority)
+		}
 		tasks[i] = m.know.before(out, m.method)
 		if m.distinct {
 			tasks[i] = alone(tasks[i], i)
 		}
 	}
 	return tasks, nil
+}
+
+// priorityOf returns the priority for a trace's word; an empty word means normal.
+func priorityOf(word string) (p model.Priority, ok bool) {
+	for p = model.Low; p <= model.High; p++ {
+		if p.String() == cmp.Or(word, model.Normal.String()) {
+			return p, true
+		}
+	}
+	return model.Normal, false
 }
 
 // task returns a task without its time, user and priority.
