@@ -11,10 +11,10 @@ BENCH      ?= .
 FUZZTIME   ?= 10s
 # Packages that start no goroutine, as TestSequential checks: their tests run without the race
 # detector, with which they take five to fifteen times as long.
-SEQUENTIAL := ./configs ./configs/models ./cmd/carma/suite/compose ./cmd/carma/taskfile ./configs/traces ./configs/traces/original \
+SEQUENTIAL := ./cmd/carma/settings ./cmd/carma/suite/compose ./cmd/carma/taskfile ./configs/models ./configs/traces ./configs/traces/original \
 	./configs/workloads ./containers ./containers/endtext ./estimator ./estimator/allocator ./estimator/arguments ./estimator/booking \
 	./estimator/command ./estimator/correct ./estimator/evaluate ./estimator/methods ./estimator/networks ./estimator/networks/hf ./estimator/networks/named ./estimator/networks/timm \
-	./estimator/networks/zoo ./estimator/rivals ./estimator/shell ./estimator/step ./mapper ./mapper/breaker ./mapper/energy ./mapper/fairshare ./mapper/interference ./mapper/ledger ./mapper/model ./mapper/predict ./mapper/sim \
+	./estimator/networks/zoo ./estimator/rivals ./estimator/shell ./estimator/step ./mapper ./mapper/breaker ./mapper/energy ./mapper/fairshare ./mapper/interference ./mapper/ledger ./mapper/model ./mapper/predict ./mapper/rules ./mapper/sim \
 	./mapper/sim/pairs ./mapper/sim/study ./internal/units ./mapper/words ./runner/journal ./runner/progress
 OTHERS      = $$($(GO) list -tags $(TAGS) ./... | grep -vxF $(SEQUENTIAL:./%=-e carma/%))
 

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"carma/configs"
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/rules"
 	"carma/mapper/words"
 )
 
@@ -292,7 +292,7 @@ func (s *story) hostSample(args []string) {
 func (s *story) rules(args []string) {
 	o := mapper.DefaultsOf(args[0])
 	for _, rule := range args[1:] {
-		if err := configs.SetRule(&o, rule); err != nil {
+		if err := rules.Apply(&o, rule); err != nil {
 			s.fail("%v", err)
 		}
 	}

@@ -112,7 +112,7 @@ func TestPurityCanFail(t *testing.T) {
 		{"chance", `import "math/rand"; var N = rand.Int()`, `import of "math/rand"`},
 		{"files", `import "os"; var F = os.Stdin`, `import of "os"`},
 		{"locks", `import "sync"; var M sync.Mutex`, `import of "sync"`},
-		{"ours", `import "carma/configs"; var _ = configs.Load`, `import of "carma/configs"`},
+		{"ours", `import "carma/configs"; var _ = configs.Example`, `import of "carma/configs"`},
 		{"more of ours", `import "carma/mapper/sim"; var _ sim.Load`, `import of "carma/mapper/sim"`},
 		{"others", `import "github.com/rs/zerolog"; var _ zerolog.Logger`, `import of "github.com/rs/zerolog"`},
 		{"goroutine", `func f() { go f() }`, "a goroutine"},

@@ -20,9 +20,10 @@ var allowed = map[string][]string{
 	"carma/mapper/ledger":                  {"carma/mapper/model"},
 	"carma/mapper/model":                   {"carma/mapper/interference"},
 	"carma/mapper/words":                   {"carma/mapper", "carma/mapper/model"},
+	"carma/mapper/rules":                   {"carma/mapper", "carma/mapper/model"},
 	"carma/mapper/energy":                  {},
 	"carma/mapper/sim":                     {"carma/mapper", "carma/mapper/energy", "carma/mapper/interference", "carma/mapper/model", "carma/mapper/words"},
-	"carma/mapper/sim/study":               {"carma/configs", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/methods", "carma/estimator/networks/zoo", "carma/estimator/rivals", "carma/mapper", "carma/mapper/model", "carma/mapper/sim", "carma/mapper/sim/pairs"},
+	"carma/mapper/sim/study":               {"carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/methods", "carma/estimator/networks/zoo", "carma/estimator/rivals", "carma/mapper", "carma/mapper/model", "carma/mapper/rules", "carma/mapper/sim", "carma/mapper/sim/pairs"},
 	"carma/mapper/sim/pairs":               {"carma/mapper/sim"},
 	"carma/containers":                     {"carma/containers/endtext", "carma/containers/option"},
 	"carma/containers/option":              {},
@@ -65,7 +66,7 @@ var allowed = map[string][]string{
 	"carma/estimator/servers":              {"carma/estimator/shell"},
 	"carma/estimator/tabletest":            {},
 	"carma/estimator/onnx":                 {},
-	"carma/configs":                        {"carma/containers/bare", "carma/mapper", "carma/mapper/model"},
+	"carma/configs":                        {},
 	"carma/configs/workloads":              {},
 	"carma/configs/servers":                {},
 	"carma/configs/package/sbom":           {},
@@ -115,7 +116,7 @@ var allowed = map[string][]string{
 	"carma/internal/suggest":               {},
 	"carma/internal/lazyregexp":            {},
 	"carma/runner/certs":                   {},
-	"carma/cmd/carma/agent":                {"carma/cmd/carma/cli", "carma/configs", "carma/configs/servers"},
+	"carma/cmd/carma/agent":                {"carma/cmd/carma/cli", "carma/cmd/carma/settings", "carma/configs/servers"},
 	"carma/cmd/carma/cards":                {"carma/cmd/carma/cli", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/dcgm", "carma/runner/gpu/nvml"},
 	"carma/containers/containerd/logfile":  {"carma/containers", "carma/containers/containerd/relay"},
 	"carma/containers/containerd/relay":    {},
@@ -129,24 +130,25 @@ var allowed = map[string][]string{
 	"carma/cmd/carma/mcp":                  {"carma/cmd/carma/cli", "carma/runner/api"},
 	"carma/cmd/carma/attach":               {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/mapper/model", "carma/runner/api"},
 	"carma/cmd/carma/change":               {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/models", "carma/cmd/carma/taskfile", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
-	"carma/cmd/carma/contexts":             {"carma/configs", "carma/internal/suggest", "carma/runner/api"},
-	"carma/cmd/carma/cli":                  {"carma/cmd/carma/contexts", "carma/cmd/carma/dockerconfig", "carma/cmd/carma/elsewhere", "carma/configs", "carma/containers", "carma/mapper", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
-	"carma/cmd/carma/daemon":               {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/notifyfile", "carma/configs/servers", "carma/containers", "carma/containers/engines", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/probe", "carma/mapper/model", "carma/runner", "carma/runner/api", "carma/runner/certs", "carma/runner/clock", "carma/runner/gpu", "carma/runner/gpu/devices", "carma/runner/gpu/simgpu", "carma/runner/journal", "carma/runner/limits", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/cmd/carma/notifyfile"},
-	"carma/cmd/carma/doctor":               {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers", "carma/estimator/environment", "carma/estimator/onnx", "carma/runner", "carma/runner/api", "carma/runner/gpu", "carma/runner/journal"},
-	"carma/cmd/carma/engine":               {"carma/cmd/carma/cli", "carma/configs", "carma/containers", "carma/containers/engines"},
+	"carma/cmd/carma/contexts":             {"carma/configs", "carma/internal/suggest", "carma/runner/api", "carma/cmd/carma/settings"},
+	"carma/cmd/carma/cli":                  {"carma/cmd/carma/contexts", "carma/cmd/carma/dockerconfig", "carma/cmd/carma/elsewhere", "carma/configs", "carma/containers", "carma/mapper", "carma/internal/units", "carma/runner/api", "carma/mapper/model", "carma/cmd/carma/settings"},
+	"carma/cmd/carma/daemon":               {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/notifyfile", "carma/configs/servers", "carma/containers", "carma/containers/engines", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/probe", "carma/mapper/model", "carma/runner", "carma/runner/api", "carma/runner/certs", "carma/runner/clock", "carma/runner/gpu", "carma/runner/gpu/devices", "carma/runner/gpu/simgpu", "carma/runner/journal", "carma/runner/limits", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/cmd/carma/notifyfile", "carma/cmd/carma/settings"},
+	"carma/cmd/carma/doctor":               {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers", "carma/estimator/environment", "carma/estimator/onnx", "carma/runner", "carma/runner/api", "carma/runner/gpu", "carma/runner/journal", "carma/cmd/carma/settings"},
+	"carma/cmd/carma/engine":               {"carma/cmd/carma/cli", "carma/configs", "carma/containers", "carma/containers/engines", "carma/cmd/carma/settings"},
 	"carma/cmd/carma/dockerconfig":         {"carma/containers"},
 	"carma/cmd/carma/envs":                 {"carma/cmd/carma/cli", "carma/internal/suggest", "carma/runner/api"},
-	"carma/cmd/carma/estimate":             {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/models", "carma/containers", "carma/estimator/allocator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/figures", "carma/estimator/methods", "carma/estimator/networks", "carma/estimator/networks/named", "carma/estimator/networks/safetensors", "carma/estimator/probe", "carma/estimator/rivals", "carma/runner/api"},
-	"carma/cmd/carma/image":                {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers"},
-	"carma/cmd/carma/journal":              {"carma/cmd/carma/cli", "carma/configs", "carma/runner", "carma/runner/journal"},
-	"carma/cmd/carma/mps":                  {"carma/cmd/carma/cli", "carma/configs", "carma/runner/api", "carma/runner/mps"},
+	"carma/cmd/carma/estimate":             {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/cmd/carma/settings", "carma/configs/models", "carma/containers", "carma/estimator/allocator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/figures", "carma/estimator/methods", "carma/estimator/networks", "carma/estimator/networks/named", "carma/estimator/networks/safetensors", "carma/estimator/probe", "carma/estimator/rivals", "carma/runner/api"},
+	"carma/cmd/carma/image":                {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/cmd/carma/settings", "carma/containers"},
+	"carma/cmd/carma/journal":              {"carma/cmd/carma/cli", "carma/cmd/carma/settings", "carma/runner", "carma/runner/journal"},
+	"carma/cmd/carma/mps":                  {"carma/cmd/carma/cli", "carma/cmd/carma/settings", "carma/runner/api", "carma/runner/mps"},
 	"carma/cmd/carma/notify":               {"carma/cmd/carma/cli", "carma/cmd/carma/notifyfile", "carma/runner/api"},
 	"carma/cmd/carma/notifyfile":           {"carma/runner/api"},
-	"carma/cmd/carma/pick":                 {"carma/cmd/carma/cli", "carma/configs", "carma/internal/suggest", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
+	"carma/cmd/carma/pick":                 {"carma/cmd/carma/cli", "carma/cmd/carma/settings", "carma/internal/suggest", "carma/internal/units", "carma/runner/api", "carma/mapper/model"},
 	"carma/cmd/carma/replay":               {"carma/cmd/carma/cli", "carma/cmd/carma/journal", "carma/cmd/carma/report", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator/booking", "carma/mapper", "carma/mapper/model", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/mapper/sim/study", "carma/runner/api"},
 	"carma/cmd/carma/report":               {"carma/mapper", "carma/mapper/model", "carma/mapper/sim", "carma/runner/web/look"},
 	"carma/cmd/carma/run":                  {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/elsewhere", "carma/cmd/carma/envs", "carma/cmd/carma/notify", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/cmd/carma/taskfile", "carma/estimator/booking", "carma/runner/api"},
-	"carma/cmd/carma/server":               {"carma/cmd/carma/cli", "carma/cmd/carma/contexts", "carma/configs", "carma/runner/api"},
+	"carma/cmd/carma/server":               {"carma/cmd/carma/cli", "carma/cmd/carma/contexts", "carma/cmd/carma/settings", "carma/configs", "carma/runner/api"},
+	"carma/cmd/carma/settings":             {"carma/configs/servers", "carma/containers/bare", "carma/mapper", "carma/mapper/model", "carma/mapper/rules"},
 	"carma/cmd/carma/submit":               {"carma/cmd/carma/cli", "carma/cmd/carma/dockerconfig", "carma/configs/models", "carma/cmd/carma/notifyfile", "carma/estimator/arguments", "carma/estimator/booking", "carma/estimator/command", "carma/estimator/networks", "carma/estimator/networks/described", "carma/estimator/networks/named", "carma/runner/api"},
 	"carma/cmd/carma/suite":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/submit", "carma/cmd/carma/tasks", "carma/configs/suites", "carma/cmd/carma/suite/compose", "carma/cmd/carma/taskfile", "carma/containers/engines", "carma/mapper/model", "carma/runner/api"},
 	"carma/cmd/carma/suite/compose":        {"carma/configs/dockerflags", "carma/cmd/carma/taskfile", "carma/runner/api"},
@@ -165,8 +167,8 @@ var allowed = map[string][]string{
 	"carma/containers/kubernetes/cluster":              {"carma/containers/kubernetes", "carma/mapper/model", "carma/runner/gpu"},
 	"carma/containers/kubernetes/kubeconfig":           {"carma/cmd/carma/contexts", "carma/runner/api"},
 	"carma/containers/kubernetes/manifest":             {"carma/containers", "carma/containers/option"},
-	"carma/containers/kubernetes/agent":                {"carma/cmd/carma/agent", "carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/configs", "carma/internal/suggest", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/containers/kubernetes/simgpus", "carma/containers/kubernetes/cluster", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/simgpu", "carma/mapper/model"},
-	"carma/containers/kubernetes/cmd/carma-agent":      {"carma/cmd/carma/agent", "carma/cmd/carma/cli", "carma/configs", "carma/containers/kubernetes/agent"},
+	"carma/containers/kubernetes/agent":                {"carma/cmd/carma/agent", "carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/configs", "carma/internal/suggest", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/containers/kubernetes/simgpus", "carma/containers/kubernetes/cluster", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/simgpu", "carma/mapper/model", "carma/cmd/carma/settings"},
+	"carma/containers/kubernetes/cmd/carma-agent":      {"carma/cmd/carma/agent", "carma/cmd/carma/cli", "carma/configs", "carma/containers/kubernetes/agent", "carma/cmd/carma/settings"},
 	"carma/containers/kubernetes/cmd/carma-kubernetes": {"carma/cmd/carma/cli", "carma/cmd/carma/contexts", "carma/cmd/carma/root", "carma/containers", "carma/containers/engines", "carma/containers/kubernetes", "carma/containers/kubernetes/agent", "carma/containers/kubernetes/cluster", "carma/containers/kubernetes/kubeconfig"},
 
 	// The program puts its commands together. A command imports cli and the
@@ -184,6 +186,7 @@ var free = []string{
 // pure packages may import only the standard library and the packages in the
 // table.
 var pure = []string{"carma/mapper", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
+var pure = []string{"carma/mapper", "carma/mapper/rules", "carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
 
 // clusterModule is the module of what needs Kubernetes' client.
 const clusterModule = "../containers/kubernetes"
@@ -230,13 +233,33 @@ func TestImports(t *testing.T) {
 			if !ours && slices.Contains(pure, p.ImportPath) && strings.Contains(i, ".") {
 				t.Errorf("%s imports %s; it may use the standard library only", p.ImportPath, i)
 			}
-			if i == "github.com/spf13/viper" && p.ImportPath != "carma/configs" {
-				t.Errorf("%s imports viper; only configs does", p.ImportPath)
+			if i == "github.com/spf13/viper" && p.ImportPath != "carma/cmd/carma/settings" {
+				t.Errorf("%s imports viper; only cmd/carma/settings does", p.ImportPath)
 			}
 		}
 	}
 	if seen < len(allowed)-1 {
 		t.Errorf("only %d of %d listed packages were found", seen, len(allowed))
+	}
+}
+
+// TestConfigsImportNoParts: configs contains data, which the mapper, the runner, the
+// containers and the commands may read. So no package of configs imports one of them,
+// directly or not, and neither do its tests.
+func TestConfigsImportNoParts(t *testing.T) {
+	out, err := exec.Command("go", "list", "-test", "-f", "{{.ImportPath}}{{range .Deps}} {{.}}{{end}}", "carma/configs/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		deps := strings.Fields(line)
+		for _, path := range deps[1:] {
+			for _, part := range []string{"carma/mapper", "carma/runner", "carma/containers", "carma/cmd"} {
+				if path == part || strings.HasPrefix(path, part+"/") {
+					t.Errorf("%s imports %s, directly or not; move the code that needs it out of configs", deps[0], path)
+				}
+			}
+		}
 	}
 }
 

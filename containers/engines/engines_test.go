@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/containers/engines"
 )
@@ -12,8 +12,8 @@ import (
 // TestEngines: the configuration accepts the names of all engines, and of the one that
 // carma-kubernetes adds. Each driver has that name, an address and a fix.
 func TestEngines(t *testing.T) {
-	if names := append(engines.Names(), "kubernetes"); !slices.Equal(configs.Drivers, names) {
-		t.Errorf("configs.Drivers has %s; the engines are %s", configs.Drivers, names)
+	if names := append(engines.Names(), "kubernetes"); !slices.Equal(settings.Drivers, names) {
+		t.Errorf("settings.Drivers has %s; the engines are %s", settings.Drivers, names)
 	}
 	for _, e := range engines.All {
 		d, err := e.Open(engines.Settings{DataDir: t.TempDir()})

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/configs/servers"
 )
 
 // Run runs the agent until ctx ends.
-type Run func(ctx context.Context, config configs.Config, f Flags, log zerolog.Logger) error
+type Run func(ctx context.Context, config settings.Config, f Flags, log zerolog.Logger) error
 
 // OldName returns the command under its first name. No list contains it.
 func OldName(a *cli.App, run Run) *cobra.Command {
@@ -61,7 +61,7 @@ docs/kubernetes.md says what a cluster needs.`,
 		Args: cli.NoArgs,
 	}
 	host, _ := os.Hostname()
-	configs.AddFlags(cmd.Flags(), "kubeconfig", "kubernetes-namespace", "dcgm-exporter", "log-level", "log-format")
+	settings.AddFlags(cmd.Flags(), "kubeconfig", "kubernetes-namespace", "dcgm-exporter", "log-level", "log-format")
 	cmd.Flags().StringVar(&f.Server, "simulate", "", "the `server` whose GPUs the node pretends to have")
 	cmd.Flags().StringVar(&f.Name, "name", cmp.Or(os.Getenv("NODE_NAME"), host), "the node's `name` in the cluster")
 	cmd.Flags().Float64Var(&f.Speed, "speed", 1, "how much faster than the clock training goes")
@@ -70,7 +70,7 @@ docs/kubernetes.md says what a cluster needs.`,
 	cmd.Flags().StringVar(&f.Dir, "dir", "/run/carma/agent", "`folder` of the simulated GPUs' socket")
 	cli.Complete(cmd, "simulate", cli.Words(servers.Names()))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, _, err := configs.Load(cmd.Flags())
+		config, _, err := settings.Load(cmd.Flags())
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 	"carma/cmd/carma/contexts"
 	"carma/cmd/carma/dockerconfig"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/runner/api"
 )
@@ -32,7 +32,7 @@ func New(in io.Reader, out, err io.Writer, version string) *App {
 
 // Client returns the client of the configured daemon. It does not connect.
 func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
-	config, from, err := configs.Load(cmd.Flags())
+	config, from, err := settings.Load(cmd.Flags())
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
 
 // Connect returns the client of a command's daemon, for a configuration that was read
 // before. It sends nothing yet.
-func Connect(cmd *cobra.Command, config configs.Config, from configs.Origins) (*api.Client, error) {
+func Connect(cmd *cobra.Command, config settings.Config, from settings.Origins) (*api.Client, error) {
 	chosen, by, err := contexts.Choose(ContextFlag(cmd), config, from)
 	if err != nil {
 		return nil, Usagef("", "%v", err)

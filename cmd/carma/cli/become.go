@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/contexts"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 )
 
 // KubernetesProgram is the name of the program with carma's commands and the parts that
@@ -64,7 +64,7 @@ func BecomeEarly(cmd *cobra.Command) {
 	if contexts.OverTLS != nil {
 		return
 	}
-	config, from, err := configs.Load(cmd.Flags())
+	config, from, err := settings.Load(cmd.Flags())
 	if err != nil {
 		return
 	}

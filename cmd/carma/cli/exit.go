@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner/api"
 )
 
@@ -98,7 +98,7 @@ func withHint(err error) string {
 func CodeOf(err error) int {
 	var (
 		usage  *UsageError
-		config *configs.Error
+		config *settings.Error
 		none   *api.NoDaemonError
 		status *api.StatusError
 		wrong  interface{ Usage() bool } // of a journal

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/internal/suggest"
 	"carma/internal/units"
 	"carma/runner/api"
@@ -126,9 +126,9 @@ func FieldFlag(cmd *cobra.Command, f api.Field, to *api.Submit) {
 
 // DaemonFlags adds a flag for every key that is not a flag of all commands.
 func DaemonFlags(flags *pflag.FlagSet) {
-	for _, name := range configs.Keys() {
+	for _, name := range settings.Keys() {
 		if name != "socket" {
-			configs.AddFlags(flags, name)
+			settings.AddFlags(flags, name)
 		}
 	}
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -5,12 +5,12 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 )
 
 // NewLogger returns the log of a command that runs until it is stopped, in the configured
 // format: for people, or JSON.
-func NewLogger(config configs.Config, w io.Writer) zerolog.Logger {
+func NewLogger(config settings.Config, w io.Writer) zerolog.Logger {
 	if config.LogFormat == "console" || config.LogFormat == "auto" && IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !IsTerminal(w), TimeFormat: "15:04:05.000"}
 	}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"slices"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 )
 
 // Environment variables that select a daemon, besides CARMA_SOCKET.
@@ -20,8 +20,8 @@ const (
 // CARMA_HOST, then CARMA_SOCKET, then the current context, then the configuration. A
 // context named Local with a Host is a socket. name is the flag --context; config and
 // from are the configuration, including the flag --socket.
-func Choose(name string, config configs.Config, from configs.Origins) (c Context, by string, err error) {
-	local := Context{Name: Local, Host: "unix://" + configs.ClientSocket(config, from)}
+func Choose(name string, config settings.Config, from settings.Origins) (c Context, by string, err error) {
+	local := Context{Name: Local, Host: "unix://" + settings.ClientSocket(config, from)}
 	socket := from["socket"].Kind
 	l, err := Read()
 	if err != nil && name != Local {
@@ -29,19 +29,19 @@ func Choose(name string, config configs.Config, from configs.Origins) (c Context
 	}
 	host := os.Getenv(HostVariable)
 	switch {
-	case name != "" && socket == configs.FromFlag:
+	case name != "" && socket == settings.FromFlag:
 		return c, "", fmt.Errorf("--context and --socket name two daemons; leave one out")
 	case name == Local:
 		return local, "--context", nil
 	case name != "":
 		c, err = l.Find(name)
 		return c, "--context", err
-	case socket == configs.FromFlag:
+	case socket == settings.FromFlag:
 		return local, "--socket", nil
 	case host != "":
 		c, err = l.at(host)
 		return c, HostVariable, err
-	case socket == configs.FromEnv:
+	case socket == settings.FromEnv:
 		return local, "CARMA_SOCKET", nil
 	case l.Current != "" && l.Current != Local:
 		c, err = l.Find(l.Current)

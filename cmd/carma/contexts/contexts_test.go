@@ -4,27 +4,27 @@ import (
 	"strings"
 	"testing"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 )
 
 // TestChoose: CARMA_HOST wins over CARMA_SOCKET, and --socket over both.
 func TestChoose(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	config := configs.Config{Socket: "/run/x"}
+	config := settings.Config{Socket: "/run/x"}
 	for _, row := range []struct {
 		host      string
-		kind      configs.Kind
+		kind      settings.Kind
 		want, err string
 	}{
-		{"", configs.FromEnv, "unix:///run/x", ""},
-		{"https://lab:7443", configs.FromEnv, "https://lab:7443", ""},
-		{"unix:///run/y", configs.FromEnv, "unix:///run/y", ""},
-		{"https://lab:7443", configs.FromFlag, "unix:///run/x", ""},
-		{"http://lab:7443", configs.FromEnv, "", "in the clear"},
-		{"lab:7443", configs.FromEnv, "", "write https://host:port"},
+		{"", settings.FromEnv, "unix:///run/x", ""},
+		{"https://lab:7443", settings.FromEnv, "https://lab:7443", ""},
+		{"unix:///run/y", settings.FromEnv, "unix:///run/y", ""},
+		{"https://lab:7443", settings.FromFlag, "unix:///run/x", ""},
+		{"http://lab:7443", settings.FromEnv, "", "in the clear"},
+		{"lab:7443", settings.FromEnv, "", "write https://host:port"},
 	} {
 		t.Setenv(HostVariable, row.host)
-		c, _, err := Choose("", config, configs.Origins{"socket": {Kind: row.kind}})
+		c, _, err := Choose("", config, settings.Origins{"socket": {Kind: row.kind}})
 		if err == nil && (row.err != "" || c.Host != row.want) || err != nil && (row.err == "" || !strings.Contains(err.Error(), row.err)) {
 			t.Errorf("%+v: %+v, %v", row, c, err)
 		}

@@ -11,20 +11,20 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/runner"
 	"carma/runner/gpu"
 )
 
 // inCluster reports whether tasks are pods of a cluster.
-func inCluster(config configs.Config) bool { return config.Driver == "kubernetes" }
+func inCluster(config settings.Config) bool { return config.Driver == "kubernetes" }
 
 // forCluster disables settings that are on by default and not available on a cluster:
 // actions on processes or GPUs of this machine. [checkCluster] refuses explicit requests
 // for them. A grant keeps the size of its claim, which cannot be reduced while a pod
 // runs.
-func forCluster(config configs.Config) configs.Config {
+func forCluster(config settings.Config) settings.Config {
 	if !inCluster(config) {
 		return config
 	}
@@ -43,7 +43,7 @@ type clusterDriver interface {
 }
 
 // openCluster reads the GPUs of the cluster.
-func openCluster(ctx context.Context, config configs.Config, driver containers.Driver, opt *runner.Options) (gpu.Source, error) {
+func openCluster(ctx context.Context, config settings.Config, driver containers.Driver, opt *runner.Options) (gpu.Source, error) {
 	d, ok := driver.(clusterDriver)
 	if !ok {
 		return nil, cli.Usagef("write --driver kubernetes, or leave --gpus out", "--gpus cluster needs a cluster; the driver is %s", config.Driver)
@@ -76,7 +76,7 @@ const releaseLimit = 5 * time.Second
 
 // holdLease waits until this daemon is the only one of its namespace. release releases
 // the Lease.
-func holdLease(ctx context.Context, config configs.Config, driver containers.Driver, lost context.CancelCauseFunc, log zerolog.Logger) (release func() error, err error) {
+func holdLease(ctx context.Context, config settings.Config, driver containers.Driver, lost context.CancelCauseFunc, log zerolog.Logger) (release func() error, err error) {
 	d, ok := driver.(clusterDriver)
 	if !ok {
 		return func() error { return nil }, nil

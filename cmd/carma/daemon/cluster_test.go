@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/runner"
 	"carma/runner/clock"
@@ -16,7 +16,7 @@ import (
 // TestForCluster: settings that a cluster does not support are off, whatever is
 // configured, and nothing changes elsewhere.
 func TestForCluster(t *testing.T) {
-	config := configs.Default()
+	config := settings.Default()
 	if got := forCluster(config); got.MPS != config.MPS || got.HostTasks != config.HostTasks || liveOf(got).Bounds.Elsewhere {
 		t.Errorf("with Docker: %+v", got)
 	}
@@ -29,13 +29,13 @@ func TestForCluster(t *testing.T) {
 
 // TestClusterFlags: wrong combinations are refused in one line, before anything is sent.
 func TestClusterFlags(t *testing.T) {
-	for say, spoil := range map[string]func(*configs.Config){
-		"--gpus cluster needs a cluster; the driver is docker": func(c *configs.Config) { c.Driver, c.GPUs = "docker", "cluster" },
-		"the GPUs are the cluster's":                           func(c *configs.Config) { c.GPUs = "nvml" },
-		"gives pods their GPUs by claims":                      func(c *configs.Config) { c.Attach = "cdi" },
-		"a cluster's time is the clock's":                      func(c *configs.Config) { c.Speed = 60 },
+	for say, spoil := range map[string]func(*settings.Config){
+		"--gpus cluster needs a cluster; the driver is docker": func(c *settings.Config) { c.Driver, c.GPUs = "docker", "cluster" },
+		"the GPUs are the cluster's":                           func(c *settings.Config) { c.GPUs = "nvml" },
+		"gives pods their GPUs by claims":                      func(c *settings.Config) { c.Attach = "cdi" },
+		"a cluster's time is the clock's":                      func(c *settings.Config) { c.Speed = 60 },
 	} {
-		config := configs.Default()
+		config := settings.Default()
 		config.Driver = "kubernetes"
 		spoil(&config)
 		d := struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/configs/servers"
 	"carma/containers/engines"
 	"carma/mapper/model"
@@ -49,16 +49,16 @@ from.`,
 	cli.Complete(cmd, "recovery", cli.Words(model.Recoveries))
 	cli.Complete(cmd, "gpus", sources)
 	cli.Complete(cmd, "web", cli.Words([]string{"auto", "off", "127.0.0.1:7070"}))
-	cli.Complete(cmd, "activity", cli.Words(configs.Activities))
-	cli.Complete(cmd, "driver", cli.Words(configs.Drivers))
-	cli.Complete(cmd, "processors", cli.Words(configs.ProcessorChoices))
-	cli.Complete(cmd, "attach", cli.Words(configs.Attachments))
-	cli.Complete(cmd, "pull", cli.Words(configs.PullRules))
-	cli.Complete(cmd, "log-level", cli.Words(configs.LogLevels))
-	cli.Complete(cmd, "log-format", cli.Words(configs.LogFormats))
+	cli.Complete(cmd, "activity", cli.Words(settings.Activities))
+	cli.Complete(cmd, "driver", cli.Words(settings.Drivers))
+	cli.Complete(cmd, "processors", cli.Words(settings.ProcessorChoices))
+	cli.Complete(cmd, "attach", cli.Words(settings.Attachments))
+	cli.Complete(cmd, "pull", cli.Words(settings.PullRules))
+	cli.Complete(cmd, "log-level", cli.Words(settings.LogLevels))
+	cli.Complete(cmd, "log-format", cli.Words(settings.LogFormats))
 	drain := cmd.Flags().Bool("drain", false, "ask the running daemon to start nothing more and to end with its last task")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, from, err := configs.Load(cmd.Flags())
+		config, from, err := settings.Load(cmd.Flags())
 		if err != nil {
 			return err
 		}
@@ -85,15 +85,15 @@ from.`,
 		hup := make(chan os.Signal, 1)
 		signal.Notify(hup, syscall.SIGHUP)
 		defer signal.Stop(hup)
-		again := func() (configs.Config, error) { return load(cmd.Flags()) }
+		again := func() (settings.Config, error) { return load(cmd.Flags()) }
 		return run(ctx, forCluster(config), a.Version, cli.NewLogger(config, a.Err), reloading{asked: hup, load: again})
 	}
 	return cmd
 }
 
 // load reads the configuration like a daemon at its start.
-func load(flags *pflag.FlagSet) (configs.Config, error) {
-	config, from, err := configs.Load(flags)
+func load(flags *pflag.FlagSet) (settings.Config, error) {
+	config, from, err := settings.Load(flags)
 	if err != nil {
 		return config, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"carma/cmd/carma/cards"
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/configs/servers"
 	"carma/containers"
 	"carma/mapper/model"
@@ -24,7 +24,7 @@ import (
 )
 
 // openGPUs opens the source of GPUs and sets the options that depend on it.
-func openGPUs(ctx context.Context, config configs.Config, driver containers.Driver, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openGPUs(ctx context.Context, config settings.Config, driver containers.Driver, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	if inCluster(config) || config.GPUs == "cluster" {
 		return openCluster(ctx, config, driver, opt)
 	}
@@ -33,7 +33,7 @@ func openGPUs(ctx context.Context, config configs.Config, driver containers.Driv
 
 // openAt is openGPUs with root as the folder in which it searches for files of a driver
 // or a GPU.
-func openAt(ctx context.Context, root string, config configs.Config, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openAt(ctx context.Context, root string, config settings.Config, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
 		source, err := openReal(ctx, nil, config, log)
@@ -63,7 +63,7 @@ func openAt(ctx context.Context, root string, config configs.Config, clock *cloc
 }
 
 // openReal opens the GPUs of this machine, or only the GPUs in only if that is not empty.
-func openReal(ctx context.Context, only []string, config configs.Config, log zerolog.Logger) (gpu.Source, error) {
+func openReal(ctx context.Context, only []string, config settings.Config, log zerolog.Logger) (gpu.Source, error) {
 	source, err := cards.Open(ctx, cards.Options{Only: only, DCGMExporter: config.DCGMExporter, Every: config.SampleEvery, Log: log})
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func mayPretend(none *cards.NoDriver, root string) error {
 }
 
 // forReal refuses settings that only simulated GPUs support.
-func forReal(config configs.Config) error {
+func forReal(config settings.Config) error {
 	if config.Speed != 1 {
 		return cli.Usagef("leave --speed out, or simulate: --gpus sim:"+servers.Default, "--speed %v needs simulated GPUs", config.Speed)
 	}
@@ -98,7 +98,7 @@ func forReal(config configs.Config) error {
 // simFolder is the folder in a container with the simulated GPUs' socket.
 const simFolder = "/run/carma-sim"
 
-func openSimulated(name string, config configs.Config, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openSimulated(name string, config settings.Config, clock *clock.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	server, err := servers.Find(cmp.Or(name, servers.Default))
 	if err != nil {
 		return nil, cli.Usagef("", "--gpus sim:%s: %v", name, err)

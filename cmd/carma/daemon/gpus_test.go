@@ -11,7 +11,7 @@ import (
 
 	"carma/cmd/carma/cards"
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/configs/servers"
 	"carma/containers"
 	"carma/runner"
@@ -32,7 +32,7 @@ func TestForReal(t *testing.T) {
 		{"simulated", 1, "--attach simulated gives a task no GPU"},
 		{"auto", 60, "--speed 60 needs simulated GPUs"},
 	} {
-		err := forReal(configs.Config{GPUs: "nvml", Attach: tt.attach, Speed: tt.speed})
+		err := forReal(settings.Config{GPUs: "nvml", Attach: tt.attach, Speed: tt.speed})
 		if (err == nil) != (tt.err == "") || err != nil && (!strings.Contains(err.Error(), tt.err) || cli.CodeOf(err) != cli.ExitUsage) {
 			t.Errorf("%s at speed %v: %v", tt.attach, tt.speed, err)
 		}
@@ -80,7 +80,7 @@ func TestNoGPUs(t *testing.T) {
 		t.Skip("there is an NVIDIA driver")
 	}
 	open := func(source, root string) (gpu.Source, *runner.Options, error) {
-		config := configs.Default()
+		config := settings.Default()
 		config.GPUs, config.DataDir, config.Speed = source, t.TempDir(), 60
 		config.DCGMExporter = "http://127.0.0.1:1/metrics"
 		opt := &runner.Options{}

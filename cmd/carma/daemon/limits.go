@@ -6,14 +6,14 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/engine"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner"
 	"carma/runner/limits"
 )
 
 // setLimits sets the daemon's options that limit the GPU memory of tasks. The options of
 // MPS must be set before.
-func setLimits(config configs.Config, opt *runner.Options) error {
+func setLimits(config settings.Config, opt *runner.Options) error {
 	dir, err := filepath.Abs(filepath.Join(config.DataDir, "limits"))
 	if err != nil {
 		return err

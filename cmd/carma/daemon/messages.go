@@ -7,13 +7,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/cmd/carma/notifyfile"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner/notify"
 )
 
 // messageRules reads the administrator's file about messages. An error in it does not
 // keep a daemon from starting: the log and the doctor report it, and tasks continue.
-func messageRules(config configs.Config, log zerolog.Logger) notify.Rules {
+func messageRules(config settings.Config, log zerolog.Logger) notify.Rules {
 	path := config.Notify
 	switch path {
 	case "off":

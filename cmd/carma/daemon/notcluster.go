@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 )
 
 // claimStays is the reason why no task of a cluster is suspended. TestFrozen of
@@ -45,16 +45,16 @@ var harmless = []string{"off", "false"}
 
 // checkCluster refuses a requested setting that a cluster does not support. A default value
 // is no request, even if the configuration states it.
-func checkCluster(config configs.Config, from configs.Origins) error {
+func checkCluster(config settings.Config, from settings.Origins) error {
 	if !inCluster(config) {
 		return nil
 	}
-	settings, defaults := configs.Settings(config, from), configs.Settings(configs.Defaults(config.Mapper.Policy), nil)
+	all, defaults := settings.Settings(config, from), settings.Settings(settings.Defaults(config.Mapper.Policy), nil)
 	for _, no := range notOnCluster {
-		for i := range settings {
-			s := &settings[i]
+		for i := range all {
+			s := &all[i]
 			if slices.Contains(no.keys, s.Key) && s.Set() && s.Value != defaults[i].Value && !slices.Contains(harmless, s.Value) {
-				return &configs.Error{Origin: s.Origin, Key: s.Key, What: fmt.Sprintf("%s: on a cluster %s; %s", s.Value, no.what, no.instead)}
+				return &settings.Error{Origin: s.Origin, Key: s.Key, What: fmt.Sprintf("%s: on a cluster %s; %s", s.Value, no.what, no.instead)}
 			}
 		}
 	}

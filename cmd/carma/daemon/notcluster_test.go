@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 )
 
 // loaded is a configuration from a file, and flags.
-func loaded(t *testing.T, text string, words ...string) (configs.Config, configs.Origins) {
+func loaded(t *testing.T, text string, words ...string) (settings.Config, settings.Origins) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -23,11 +23,11 @@ func loaded(t *testing.T, text string, words ...string) (configs.Config, configs
 	}
 	t.Setenv("CARMA_CONFIG", file)
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	configs.AddFlags(flags, notClusterKeys()...)
+	settings.AddFlags(flags, notClusterKeys()...)
 	if err := flags.Parse(words); err != nil {
 		t.Fatal(err)
 	}
-	config, from, err := configs.Load(flags)
+	config, from, err := settings.Load(flags)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -75,7 +75,7 @@ func TestNotOnCluster(t *testing.T) {
 	// A new setting must be in the table, or only adjust a setting that exists.
 	how := []string{"mps-control", "mps-dir", "mps-memory-limit", "memory-caps"}
 	all, origins := loaded(t, "")
-	for _, s := range configs.Settings(all, origins) {
+	for _, s := range settings.Settings(all, origins) {
 		for _, of := range []string{"suspend", "mps", "memory-"} {
 			if strings.HasPrefix(s.Key, of) && !slices.Contains(how, s.Key) && !slices.Contains(notClusterKeys(), s.Key) {
 				t.Errorf("what becomes of %s on a cluster?", s.Key)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
 )
@@ -17,7 +17,7 @@ const outputKey = "output-folders"
 
 // openOutput opens the store of the tasks' output. The journal records the folders that
 // may contain some, so that a change of output-dir hides nothing.
-func openOutput(config configs.Config, j *journal.Journal) (*tasklog.Store, error) {
+func openOutput(config settings.Config, j *journal.Journal) (*tasklog.Store, error) {
 	dir := config.OutputDir
 	inData := filepath.Join(config.DataDir, "logs")
 	if dir == "" {
@@ -52,7 +52,7 @@ func openOutput(config configs.Config, j *journal.Journal) (*tasklog.Store, erro
 	return tasklog.New(dir, outputLimits(config), former...), nil
 }
 
-func outputLimits(config configs.Config) tasklog.Limits {
+func outputLimits(config settings.Config) tasklog.Limits {
 	return tasklog.Limits{
 		Attempt: int64(config.LogBytes), Task: int64(config.OutputTask), User: int64(config.OutputUser),
 		Total: int64(config.OutputTotal), Free: int64(config.OutputFree),

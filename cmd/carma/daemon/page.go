@@ -5,13 +5,13 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner"
 )
 
 // openPage opens the listener of the page. Tasks run without the page too, so an error is
 // logged, and shown to users who request the page.
-func openPage(config configs.Config, log zerolog.Logger) (page runner.Page) {
+func openPage(config settings.Config, log zerolog.Logger) (page runner.Page) {
 	if config.Web == "off" {
 		return page
 	}
@@ -19,7 +19,7 @@ func openPage(config configs.Config, log zerolog.Logger) (page runner.Page) {
 		page.Note = what + ": " + err.Error()
 		log.Error().Err(err).Str("at", what).Msg("the page cannot be served there")
 	}
-	socket, err := configs.PageSocket(config.Socket)
+	socket, err := settings.PageSocket(config.Socket)
 	var l net.Listener
 	if err == nil {
 		l, err = runner.Listen(socket)
@@ -29,7 +29,7 @@ func openPage(config configs.Config, log zerolog.Logger) (page runner.Page) {
 	} else {
 		missing(socket, err)
 	}
-	address, err := configs.PagePort(config.Web)
+	address, err := settings.PagePort(config.Web)
 	if err == nil && address == "" {
 		return page
 	}

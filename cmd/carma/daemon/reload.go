@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/estimator/probe"
 	"carma/mapper/model"
 	"carma/runner"
@@ -16,7 +16,7 @@ import (
 // reloading reads the configuration again on SIGHUP.
 type reloading struct {
 	asked <-chan os.Signal
-	load  func() (configs.Config, error)
+	load  func() (settings.Config, error)
 	// The daemon informs the service manager of each reload. status is the status text
 	// afterwards.
 	service *manager
@@ -31,7 +31,7 @@ type changing interface {
 
 // run reloads on request until ctx ends. Keys that can change while the daemon runs are
 // applied; the log names the others. An invalid configuration changes nothing.
-func (l reloading) run(ctx context.Context, r changing, config configs.Config, log zerolog.Logger) {
+func (l reloading) run(ctx context.Context, r changing, config settings.Config, log zerolog.Logger) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,7 +50,7 @@ func (l reloading) run(ctx context.Context, r changing, config configs.Config, l
 }
 
 // again reads the configuration once, and returns the configuration then in force.
-func (l reloading) again(ctx context.Context, r changing, config configs.Config, log zerolog.Logger) (configs.Config, error) {
+func (l reloading) again(ctx context.Context, r changing, config settings.Config, log zerolog.Logger) (settings.Config, error) {
 	next, err := l.load()
 	if err != nil {
 		log.Error().Err(err).Msg("the configuration is not read again: it has a fault, and nothing changes")
@@ -58,7 +58,7 @@ func (l reloading) again(ctx context.Context, r changing, config configs.Config,
 	}
 	next = like(config, next)
 	r.SetMessageRules(messageRules(next, log)) // the contents of its file may have changed
-	live, restart := configs.Changes(config, next)
+	live, restart := settings.Changes(config, next)
 	for _, key := range restart {
 		log.Warn().Str("key", key).Msg("needs a restart: " + key)
 	}
@@ -66,7 +66,7 @@ func (l reloading) again(ctx context.Context, r changing, config configs.Config,
 		log.Info().Msg("the configuration was read again: nothing changes")
 		return config, nil
 	}
-	taken := configs.Taken(config, next)
+	taken := settings.Taken(config, next)
 	if err := r.Reconfigure(ctx, taken.Mapper, liveOf(taken)); err != nil {
 		log.Error().Err(err).Msg("the configuration could not be changed")
 		return config, err
@@ -77,7 +77,7 @@ func (l reloading) again(ctx context.Context, r changing, config configs.Config,
 
 // like adapts a reloaded configuration to the daemon's driver. A change of the driver
 // needs a restart, and changes no other setting until then.
-func like(running, next configs.Config) configs.Config {
+func like(running, next settings.Config) settings.Config {
 	named := next.Driver
 	next.Driver = running.Driver
 	next = forCluster(next)
@@ -86,7 +86,7 @@ func like(running, next configs.Config) configs.Config {
 }
 
 // liveOf returns the options of a configuration that can change while the daemon runs.
-func liveOf(config configs.Config) runner.Live {
+func liveOf(config settings.Config) runner.Live {
 	limits := outputLimits(config)
 	return runner.Live{
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup, ClusterAdmins: config.KubernetesAdmins,

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner"
@@ -53,7 +53,7 @@ func reload(t *testing.T, first, second string) (changed, string, error) {
 	write(second)
 	var log bytes.Buffer
 	var c changed
-	l := reloading{load: func() (configs.Config, error) { return load(flags) }}
+	l := reloading{load: func() (settings.Config, error) { return load(flags) }}
 	taken, err := l.again(t.Context(), &c, running, zerolog.New(&log))
 	if inCluster(taken) != inCluster(running) {
 		t.Error("the driver is another one while the daemon runs")
@@ -108,7 +108,7 @@ func TestDefaultsOnCluster(t *testing.T) {
 	for _, policy := range mapper.PolicyNames() {
 		defaults, _ := loaded(t, "policy: "+policy+"\n")
 		text := "driver: kubernetes\npolicy: " + policy + "\n"
-		for _, s := range configs.Settings(defaults, nil) {
+		for _, s := range settings.Settings(defaults, nil) {
 			if slices.Contains(notClusterKeys(), s.Key) {
 				text += s.Key + ": " + s.Value + "\n"
 			}

@@ -9,13 +9,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner"
 	"carma/runner/certs"
 )
 
 // openRemote lets users of the cluster reach the daemon over TLS, if that is configured.
-func openRemote(config configs.Config, r *runner.Runner, log zerolog.Logger) error {
+func openRemote(config settings.Config, r *runner.Runner, log zerolog.Logger) error {
 	if config.Listen == "off" {
 		return nil
 	}
@@ -34,7 +34,7 @@ func openRemote(config configs.Config, r *runner.Runner, log zerolog.Logger) err
 }
 
 // certificate returns the administrator's certificate, or one made by the daemon.
-func certificate(config configs.Config, log zerolog.Logger) (certs.Get, error) {
+func certificate(config settings.Config, log zerolog.Logger) (certs.Get, error) {
 	if config.ListenCertificate != "" {
 		return certs.Files(config.ListenCertificate, config.ListenKey, func(err error) {
 			log.Warn().Err(err).Msg("a renewed certificate cannot be read; the old one is shown")
@@ -49,7 +49,7 @@ func certificate(config configs.Config, log zerolog.Logger) (certs.Get, error) {
 }
 
 // namesOf returns the names and addresses by which clients may reach the daemon.
-func namesOf(config configs.Config) []string {
+func namesOf(config settings.Config) []string {
 	names := append([]string{"localhost", "127.0.0.1", "::1"}, config.ListenNames...)
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)

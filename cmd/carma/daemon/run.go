@@ -16,7 +16,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/engine"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/estimator/booking"
 	"carma/runner"
@@ -41,7 +41,7 @@ func spareProcessors() {
 }
 
 // run wires the daemon's parts together and runs it until ctx ends.
-func run(ctx context.Context, config configs.Config, version string, log zerolog.Logger, reloads reloading) error {
+func run(ctx context.Context, config settings.Config, version string, log zerolog.Logger, reloads reloading) error {
 	spareProcessors()
 	service := findManager(log)
 	given, err := handedOver(firstHandedOver)
@@ -174,7 +174,7 @@ func logUpgrade(u *journal.Upgrade, log zerolog.Logger) {
 
 // openMetrics listens at the address of the Prometheus endpoint. It returns nil if there
 // is none.
-func openMetrics(config configs.Config) (net.Listener, error) {
+func openMetrics(config settings.Config) (net.Listener, error) {
 	if config.Metrics == "off" {
 		return nil, nil
 	}
@@ -194,7 +194,7 @@ func closing(log zerolog.Logger, what string, close func() error) {
 // outsideWitness returns the file next to the socket that shows whether the whole data
 // folder was replaced by an older copy. It is usually on another disk than the data
 // folder.
-func outsideWitness(config configs.Config) string {
+func outsideWitness(config settings.Config) string {
 	of := sha256.Sum256([]byte(config.DataDir))
 	return filepath.Join(filepath.Dir(config.Socket), "journal-"+hex.EncodeToString(of[:6]))
 }

@@ -3,7 +3,7 @@ package daemon
 import (
 	"github.com/rs/zerolog"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/runner"
 	"carma/runner/mps"
@@ -11,7 +11,7 @@ import (
 
 // setMPS sets the daemon's options for MPS. Simulated GPUs decide this themselves, unless
 // the configuration requests MPS. The GPUs must be set before.
-func setMPS(config configs.Config, opt *runner.Options, log zerolog.Logger) {
+func setMPS(config settings.Config, opt *runner.Options, log zerolog.Logger) {
 	auto := config.MPS == "auto"
 	if config.MPS == "off" || auto && opt.Attach == containers.AttachSimulated {
 		return

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/runner"
 )
@@ -36,7 +36,7 @@ func TestSetMPS(t *testing.T) {
 		{"shared", there, containers.AttachSimulated, true, false, ""},
 	} {
 		t.Setenv("PATH", row.path)
-		config := configs.Default()
+		config := settings.Default()
 		if row.mps != "" {
 			config.MPS = row.mps
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner"
 	"carma/runner/gpu"
 	"carma/runner/suspend"
@@ -20,7 +20,7 @@ const simulatedDriver = "580"
 
 // setSuspending sets the daemon's options for suspending tasks. end must be called when
 // the daemon ends. The GPUs must be set before.
-func setSuspending(config configs.Config, source gpu.Source, opt *runner.Options, log zerolog.Logger) (end func() error) {
+func setSuspending(config settings.Config, source gpu.Source, opt *runner.Options, log zerolog.Logger) (end func() error) {
 	if inCluster(config) {
 		opt.NoSuspending = claimStays
 		return func() error { return nil }

@@ -18,7 +18,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/engine"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	environments "carma/estimator/environment"
 	"carma/estimator/onnx"
@@ -60,7 +60,7 @@ Exits with 1 when a check fails.`,
 	prove := cmd.Flags().String("prove", "", "also start a container of this `image` on each GPU, as for a task, and see what limits its GPU memory")
 	calibrates := cmd.Flags().String("calibrate", "", "measure on an idle GPU, with PyTorch in this `image`, what a process takes beside its tensors; estimates are made for that from then on")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, from, err := configs.Load(cmd.Flags())
+		config, from, err := settings.Load(cmd.Flags())
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ Exits with 1 when a check fails.`,
 			return calibrate(cmd.Context(), a, client, *calibrates, *prove, *asJSON)
 		}
 		var installed map[string]string
-		if client.Socket() == configs.SystemSocket {
+		if client.Socket() == settings.SystemSocket {
 			installed = service(cmd.Context(), ask)
 		}
 		checks, err := client.Doctor(cmd.Context())
@@ -84,7 +84,7 @@ Exits with 1 when a check fails.`,
 		switch {
 		case errors.As(err, &none):
 			checks = localChecks(cmd.Context(), config, none)
-			if client.Socket() == configs.SystemSocket && installed != nil {
+			if client.Socket() == settings.SystemSocket && installed != nil {
 				checks[0].Mend = cmp.Or(serviceCheck(installed).Mend, checks[0].Mend)
 			}
 			if *prove != "" {
@@ -93,7 +93,7 @@ Exits with 1 when a check fails.`,
 		case err != nil:
 			return err
 		}
-		if client.Socket() == configs.SystemSocket {
+		if client.Socket() == settings.SystemSocket {
 			checks = append(checks, systemChecks(cmd.Context(), a, client, config.AdminGroup, installed)...)
 		}
 		checks = append(checks, environmentCheck(cmp.Or(config.Environment, environmentOf(cmd.Context(), client))), runtimeCheck(onnx.Status()))
@@ -131,7 +131,7 @@ func checkText(checks []api.Check) string {
 }
 
 // localChecks returns the checks that need no daemon.
-func localChecks(ctx context.Context, config configs.Config, none *api.NoDaemonError) []api.Check {
+func localChecks(ctx context.Context, config settings.Config, none *api.NoDaemonError) []api.Check {
 	checks := []api.Check{
 		socketCheck(none), dataCheck(config.DataDir), engineCheck(ctx, config), driverCheck("/", config.GPUs),
 	}
@@ -264,7 +264,7 @@ func driverCheck(root, source string) api.Check {
 // engineAnswers is the longest time to wait for an engine's answer.
 const engineAnswers = 3 * time.Second
 
-func engineCheck(ctx context.Context, config configs.Config) api.Check {
+func engineCheck(ctx context.Context, config settings.Config) api.Check {
 	c := api.Check{Name: "engine", Status: checkOK}
 	driver, err := engine.Open(config)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/containers/engines"
 )
 
 // Open returns the configured container engine. It does not connect.
-func Open(config configs.Config) (containers.Driver, error) {
+func Open(config settings.Config) (containers.Driver, error) {
 	engine, ok := engines.Named(config.Driver)
 	if !ok { // the configuration is valid, so another program supports it
 		return nil, cli.ErrNoKubernetes

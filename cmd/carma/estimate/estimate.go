@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/configs/models"
 	"carma/containers"
 	"carma/estimator/booking"
@@ -176,7 +176,7 @@ func subject(a *cli.App, cmd *cobra.Command, o options, args []string) (*models.
 		}
 		return model(a, args[0], *o.overrides)
 	}
-	config, _, err := configs.Load(cmd.Flags())
+	config, _, err := settings.Load(cmd.Flags())
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/engine"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/configs/models"
 	"carma/containers"
 	"carma/estimator/probe"
@@ -70,7 +70,7 @@ func (o *probeOptions) request(args []string) (probe.Request, error) {
 // probeConfig finds a task's model configuration by running its first steps on the CPU,
 // on the engine of config. If the probe finds none, the error is a *probe.FailedError
 // with the reason. Ctrl-C ends the probe.
-func (o *probeOptions) probeConfig(ctx context.Context, config configs.Config, args []string) (*models.Config, error) {
+func (o *probeOptions) probeConfig(ctx context.Context, config settings.Config, args []string) (*models.Config, error) {
 	request, err := o.request(args)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/engine"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/internal/units"
 )
@@ -26,14 +26,14 @@ func Command(a *cli.App) *cobra.Command {
 in a namespace of carma's own. With driver docker use docker load.`,
 	}, importCommand(a), listCommand(a))
 	for _, c := range cmd.Commands() {
-		configs.AddFlags(c.Flags(), "driver", "containerd-address", "containerd-namespace")
+		settings.AddFlags(c.Flags(), "driver", "containerd-address", "containerd-namespace")
 	}
 	return cmd
 }
 
 // images opens the engine of the command's configuration.
 func images(a *cli.App, cmd *cobra.Command) (containers.ImageStore, error) {
-	config, _, err := configs.Load(cmd.Flags())
+	config, _, err := settings.Load(cmd.Flags())
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner"
 )
 
@@ -47,10 +47,10 @@ Exits with 1 if a check fails.`,
 		Example: "  carma history verify --data-dir /var/lib/carma",
 		Args:    cli.NoArgs,
 	}
-	configs.AddFlags(cmd.Flags(), "data-dir")
+	settings.AddFlags(cmd.Flags(), "data-dir")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, _, err := configs.Load(cmd.Flags())
+		config, _, err := settings.Load(cmd.Flags())
 		if err != nil {
 			return err
 		}

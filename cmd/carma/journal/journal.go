@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner/journal"
 )
 
@@ -33,7 +33,7 @@ the daemon last wrote. With FILE, read a backup. Exits with 1 if it is not sound
 		Example: "  carma journal check --data-dir /var/lib/carma",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	configs.AddFlags(cmd.Flags(), "data-dir")
+	settings.AddFlags(cmd.Flags(), "data-dir")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := dataDir(cmd)
 		if err != nil {
@@ -67,7 +67,7 @@ copy gets a name with the time. The tasks' output is not in it.`,
 		Example: "  carma journal backup --data-dir /var/lib/carma /mnt/backup",
 		Args:    oneFile,
 	}
-	configs.AddFlags(cmd.Flags(), "data-dir")
+	settings.AddFlags(cmd.Flags(), "data-dir")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := dataDir(cmd)
 		if err != nil {
@@ -97,7 +97,7 @@ take them in as tasks. None is killed. The daemon must not run meanwhile.`,
 		Example: "  carma journal restore --accept-loss --data-dir /var/lib/carma /mnt/backup/carma-20261122-061500.db",
 		Args:    oneFile,
 	}
-	configs.AddFlags(cmd.Flags(), "data-dir")
+	settings.AddFlags(cmd.Flags(), "data-dir")
 	accept := acceptLossFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := dataDir(cmd)
@@ -125,7 +125,7 @@ it. The daemon must not run meanwhile; its tasks go on.`,
 		Example: "  carma journal repair --data-dir /var/lib/carma\n  carma journal repair --accept-loss --data-dir /var/lib/carma",
 		Args:    cli.NoArgs,
 	}
-	configs.AddFlags(cmd.Flags(), "data-dir")
+	settings.AddFlags(cmd.Flags(), "data-dir")
 	accept := acceptLossFlag(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "make the change")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -147,7 +147,7 @@ func acceptLossFlag(cmd *cobra.Command) *bool {
 }
 
 func dataDir(cmd *cobra.Command) (string, error) {
-	config, _, err := configs.Load(cmd.Flags())
+	config, _, err := settings.Load(cmd.Flags())
 	return config.DataDir, err
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner/api"
 	"carma/runner/mps"
 )
@@ -198,7 +198,7 @@ func table(states []groupState) *cli.Table {
 }
 
 func configured(cmd *cobra.Command) (*mps.Groups, error) {
-	config, _, err := configs.Load(cmd.Flags())
+	config, _, err := settings.Load(cmd.Flags())
 	if err != nil {
 		return nil, err
 	}
@@ -254,12 +254,12 @@ func (f *groupFlags) uuids(cmd *cobra.Command) ([]string, error) {
 	if len(f.gpus) > 0 && !slices.ContainsFunc(f.gpus, func(s string) bool { return !isUUID(s) }) {
 		return f.gpus, nil
 	}
-	config, from, err := configs.Load(cmd.Flags())
+	config, from, err := settings.Load(cmd.Flags())
 	if err != nil {
 		return nil, err
 	}
 	// This machine's daemon, regardless of the selected context, because the GPUs are here.
-	all, err := api.NewClient(configs.ClientSocket(config, from)).GPUs(cmd.Context())
+	all, err := api.NewClient(settings.ClientSocket(config, from)).GPUs(cmd.Context())
 	if err != nil {
 		var none *api.NoDaemonError
 		if errors.As(err, &none) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/runner/api"
 )
 
@@ -18,7 +18,7 @@ import (
 // included.
 func Complete(all bool) cli.Completion {
 	return func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-		config, from, err := configs.Load(cmd.Flags())
+		config, from, err := settings.Load(cmd.Flags())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

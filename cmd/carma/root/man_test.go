@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 )
 
 // TestMan: each command has a page with its flags, the configuration has one with its
@@ -40,7 +40,7 @@ func TestMan(t *testing.T) {
 		t.Error("the commands below are missing")
 	}
 	keys := read("man5/carma.yaml.5")
-	for _, key := range configs.Keys() {
+	for _, key := range settings.Keys() {
 		if !strings.Contains(keys, "\n.B "+roff(key+":")) {
 			t.Errorf("carma.yaml.5 lacks %s", key)
 		}

@@ -22,12 +22,12 @@ import (
 	"carma/cmd/carma/replay"
 	"carma/cmd/carma/run"
 	"carma/cmd/carma/server"
+	"carma/cmd/carma/settings"
 	"carma/cmd/carma/suite"
 	"carma/cmd/carma/tasks"
 	"carma/cmd/carma/top"
 	"carma/cmd/carma/trace"
 	"carma/cmd/carma/web"
-	"carma/configs"
 )
 
 // Execute runs one command line and returns the exit code. agentRun is as in [Main].
@@ -87,7 +87,7 @@ could not do it; an attached run and wait exit with the task's own code.`,
 			fmt.Fprint(a.Out, helpText(cmd, all))
 		}
 	})
-	configs.AddFlags(root.PersistentFlags(), "socket")
+	settings.AddFlags(root.PersistentFlags(), "socket")
 	root.PersistentFlags().String("context", "", "`name` of the daemon to ask, see carma context")
 	cli.Complete(root, "context", server.ContextNames)
 	root.PersistentFlags().String("config", "", "read this configuration `file` and no other")

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
+	"carma/cmd/carma/settings"
 	"carma/configs"
 )
 
@@ -29,7 +30,7 @@ their effect.`,
 	example := cmd.Flags().Bool("example", false, "print a file with every key, its default and what it does")
 	all := cmd.Flags().Bool("all", false, "print every key")
 	cli.DaemonFlags(cmd.Flags())
-	for _, name := range configs.Keys() {
+	for _, name := range settings.Keys() {
 		if f := cmd.Flags().Lookup(name); f != nil {
 			f.Hidden = true // carma daemon --help lists them
 		}
@@ -39,17 +40,17 @@ their effect.`,
 			fmt.Fprint(a.Out, configs.Example)
 			return nil
 		}
-		config, from, err := configs.Load(cmd.Flags())
+		config, from, err := settings.Load(cmd.Flags())
 		if err != nil {
 			return err
 		}
-		settings := configs.Settings(config, from)
+		list := settings.Settings(config, from)
 		if *asJSON {
-			return a.JSON(settings)
+			return a.JSON(list)
 		}
 		left := 0
 		t := &cli.Table{Columns: []cli.Column{{Title: "KEY"}, {Title: "VALUE"}, {Title: "FROM"}}}
-		for _, s := range settings {
+		for _, s := range list {
 			if !*all && !s.First && !s.Set() {
 				left++
 				continue

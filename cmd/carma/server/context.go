@@ -12,7 +12,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/contexts"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/internal/lazyregexp"
 )
 
@@ -55,7 +55,7 @@ func contextList(a *cli.App) *cobra.Command {
 }
 
 func listContexts(a *cli.App, cmd *cobra.Command, asJSON bool) error {
-	config, from, err := configs.Load(cmd.Flags())
+	config, from, err := settings.Load(cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func listContexts(a *cli.App, cmd *cobra.Command, asJSON bool) error {
 	if err != nil {
 		return cli.Usagef("", "%v", err)
 	}
-	all := append([]contexts.Context{{Name: contexts.Local, Host: "unix://" + configs.ClientSocket(config, from)}}, l.Contexts...)
+	all := append([]contexts.Context{{Name: contexts.Local, Host: "unix://" + settings.ClientSocket(config, from)}}, l.Contexts...)
 	if !slices.ContainsFunc(all, func(c contexts.Context) bool { return c.Name == chosen.Name }) {
 		all = append(all, chosen)
 	}

@@ -13,13 +13,13 @@ import (
 	"carma/cmd/carma/agent"
 	"carma/cmd/carma/cards"
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/configs/servers"
 	"carma/containers/kubernetes"
 )
 
 // Run implements [agent.Run]: it reports the samples of the node's GPUs until ctx ends.
-func Run(ctx context.Context, config configs.Config, f agent.Flags, log zerolog.Logger) (err error) {
+func Run(ctx context.Context, config settings.Config, f agent.Flags, log zerolog.Logger) (err error) {
 	var server servers.Server
 	if f.Server != "" {
 		if server, err = check(f); err != nil {

@@ -10,9 +10,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/rules"
 	"carma/mapper/sim"
 )
 
@@ -90,9 +90,9 @@ func (f Family) Options(policy string) model.Options {
 }
 
 // setRules applies rules of the file; a test checks that they are valid.
-func setRules(o *model.Options, rules []string) {
-	for _, rule := range rules {
-		if err := configs.SetRule(o, rule); err != nil {
+func setRules(o *model.Options, list []string) {
+	for _, rule := range list {
+		if err := rules.Apply(o, rule); err != nil {
 			panic("presets.yaml: " + err.Error())
 		}
 	}

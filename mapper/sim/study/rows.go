@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs"
 	"carma/internal/suggest"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/rules"
 	"carma/mapper/sim"
 )
 
@@ -94,7 +94,7 @@ func (f Rules) rowsOf(name string, methods []string) ([]Row, error) {
 			r.Options.LookAhead = f.LookAhead
 		}
 		for _, rule := range f.Set {
-			if err := configs.SetRule(&r.Options, rule); err != nil {
+			if err := rules.Apply(&r.Options, rule); err != nil {
 				return nil, wrongf("", "--set: %v", err)
 			}
 		}

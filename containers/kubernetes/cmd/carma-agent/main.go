@@ -16,7 +16,7 @@ import (
 
 	command "carma/cmd/carma/agent"
 	"carma/cmd/carma/cli"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers/kubernetes/agent"
 )
 
@@ -41,7 +41,7 @@ func newRoot(a *cli.App) *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}, command.Command(a, agent.Run), command.OldName(a, agent.Run))
 	root.AddGroup(cli.Groups()...)
-	configs.AddFlags(root.PersistentFlags(), "socket")
+	settings.AddFlags(root.PersistentFlags(), "socket")
 	root.PersistentFlags().String("context", "", "`name` of the daemon to ask")
 	root.PersistentFlags().String("config", "", "read this configuration `file` and no other")
 	return root

@@ -9,7 +9,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/root"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/containers/engines"
 )
@@ -34,9 +34,9 @@ func nobody(t *testing.T) string {
 // TestDriver: the program has the driver that the configuration names, with an address and
 // a fix.
 func TestDriver(t *testing.T) {
-	e, ok := engines.Named(configs.Drivers[len(configs.Drivers)-1])
+	e, ok := engines.Named(settings.Drivers[len(settings.Drivers)-1])
 	if !ok {
-		t.Fatalf("no driver %s", configs.Drivers[len(configs.Drivers)-1])
+		t.Fatalf("no driver %s", settings.Drivers[len(settings.Drivers)-1])
 	}
 	d, err := e.Open(engines.Settings{DataDir: t.TempDir(), Kubeconfig: nobody(t)})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/root"
-	"carma/configs"
+	"carma/cmd/carma/settings"
 )
 
 const manifests = "../../../../configs/kubernetes"
@@ -160,7 +160,7 @@ func TestManifestsRun(t *testing.T) {
 			t.Errorf("carma %v: %v, and the arguments %v", args, err, flags.Args())
 		}
 	}
-	keys := configs.Keys()
+	keys := settings.Keys()
 	ran := 0
 	for _, pod := range podsOf(manifestObjects(t)) {
 		for _, c := range pod.Containers {
@@ -200,7 +200,7 @@ func TestManifestsConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Setenv("CARMA_CONFIG", file)
-		config, _, err := configs.Load(nil)
+		config, _, err := settings.Load(nil)
 		if err != nil || config.Driver != "kubernetes" {
 			t.Errorf("driver %q, %v", config.Driver, err)
 		}

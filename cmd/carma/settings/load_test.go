@@ -1,4 +1,4 @@
-package configs
+package settings
 
 import (
 	"errors"
@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"carma/configs"
 	"carma/internal/units"
+	"carma/mapper/rules"
 
 	"github.com/spf13/pflag"
 
@@ -271,18 +273,18 @@ func TestExampleIsComplete(t *testing.T) {
 		t.Log("socket and data-dir are compared as root's")
 	}
 	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^#([a-z-]+):`).FindAllStringSubmatch(Example, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^#([a-z-]+):`).FindAllStringSubmatch(configs.Example, -1) {
 		names = append(names, m[1])
 	}
 	if !slices.Equal(names, Keys()) {
 		t.Errorf("the example has %v\nthe keys are    %v", names, Keys())
 	}
-	write(t, path, Example)
+	write(t, path, configs.Example)
 	c, from, err := Load(nil)
 	if err != nil || !reflect.DeepEqual(c, Default()) || from["policy"].Kind != FromDefault {
 		t.Errorf("as shipped: %v %v", err, c)
 	}
-	write(t, path, regexp.MustCompile(`(?m)^#([a-z-]+:)`).ReplaceAllString(Example, "$1"))
+	write(t, path, regexp.MustCompile(`(?m)^#([a-z-]+:)`).ReplaceAllString(configs.Example, "$1"))
 	c, from, err = Load(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -297,13 +299,13 @@ func TestExampleIsComplete(t *testing.T) {
 			t.Errorf("%s is from %v", k.name, from[k.name])
 		}
 	}
-	for _, line := range strings.Split(Example, "\n") {
+	for _, line := range strings.Split(configs.Example, "\n") {
 		if len(line) > 85 {
 			t.Errorf("line is %d wide: %s", len(line), line)
 		}
 	}
 	for _, policy := range mapper.PolicyNames() {
-		if !strings.Contains(Example, policy) {
+		if !strings.Contains(configs.Example, policy) {
 			t.Errorf("policy %s is not mentioned", policy)
 		}
 	}
@@ -320,12 +322,12 @@ func TestSettingsReadBack(t *testing.T) {
 	for _, s := range Settings(c, from) {
 		k, _ := find(s.Key)
 		var fresh Config
-		if err := set(k.at(&fresh), s.Value); err != nil || !reflect.DeepEqual(k.at(&fresh), k.at(&c)) {
-			t.Errorf("%s: %q reads back as %v, %v", s.Key, s.Value, show(k.at(&fresh)), err)
+		if err := rules.Parse(k.at(&fresh), s.Value); err != nil || !reflect.DeepEqual(k.at(&fresh), k.at(&c)) {
+			t.Errorf("%s: %q reads back as %v, %v", s.Key, s.Value, rules.Format(k.at(&fresh)), err)
 		}
 	}
 	for d, want := range map[time.Duration]string{0: "0s", 10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m", 61 * time.Second: "1m1s"} {
-		if got := showDuration(d); got != want {
+		if got := rules.FormatDuration(d); got != want {
 			t.Errorf("%v is shown as %s", d, got)
 		}
 	}
@@ -360,8 +362,8 @@ func TestNearest(t *testing.T) {
 // For any file Load returns a valid configuration, or one line that names the
 // file.
 func FuzzLoad(f *testing.F) {
-	f.Add(Example)
-	f.Add(regexp.MustCompile(`(?m)^#([a-z-]+:)`).ReplaceAllString(Example, "$1"))
+	f.Add(configs.Example)
+	f.Add(regexp.MustCompile(`(?m)^#([a-z-]+:)`).ReplaceAllString(configs.Example, "$1"))
 	f.Add("policy: lug\nspeed: 1e3\nmin-free: 0x10\n")
 	f.Add("a: &a [*a]\n")
 	f.Add("socket: !!binary aGVsbG8=\n")
@@ -384,7 +386,7 @@ func FuzzLoad(f *testing.F) {
 		for _, s := range Settings(c, from) {
 			k, _ := find(s.Key)
 			var fresh Config
-			if err := set(k.at(&fresh), s.Value); err != nil {
+			if err := rules.Parse(k.at(&fresh), s.Value); err != nil {
 				t.Errorf("%q: %s %q: %v", text, s.Key, s.Value, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package configs
+package settings
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/rules"
 )
 
 // launchesAtOnce is the default number of concurrent launches. It keeps an engine busy
@@ -42,7 +43,7 @@ var ofPolicy = sync.OnceValue(func() map[string]bool {
 		defaults := usual
 		defaults.Mapper = mapperDefaults(policy)
 		for _, k := range keys {
-			if k.name != "policy" && show(k.at(&defaults)) != show(k.at(&usual)) {
+			if k.name != "policy" && rules.Format(k.at(&defaults)) != rules.Format(k.at(&usual)) {
 				names[k.name] = true
 			}
 		}

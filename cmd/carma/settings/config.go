@@ -1,7 +1,6 @@
-package configs
+package settings
 
 import (
-	_ "embed" // the example file
 	"os"
 	"path/filepath"
 	"strconv"
@@ -179,11 +178,6 @@ type Config struct {
 
 // SystemSocket is the socket of root's daemon.
 const SystemSocket = "/run/carma/carma.sock"
-
-// Example is a configuration file with every key, its default and its description.
-//
-//go:embed carma.example.yaml
-var Example string
 
 // Default returns the default configuration, with the default policy. Socket and DataDir
 // depend on the user.

@@ -1,4 +1,4 @@
-package configs
+package settings
 
 import (
 	"reflect"
@@ -50,11 +50,11 @@ func TestTogether(t *testing.T) {
 // not be set yet.
 func TestChecksAlone(t *testing.T) {
 	for _, k := range keys {
-		if k.check == nil || ofMapper(k) {
+		if k.check == nil || k.ofMapper() {
 			continue
 		}
 		for _, other := range keys {
-			if other.name == k.name || ofMapper(other) {
+			if other.name == k.name || other.ofMapper() {
 				continue
 			}
 			as, odd := Default(), Default()

@@ -1,6 +1,7 @@
-package configs
+package settings
 
 import (
+	"carma/mapper/rules"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -15,7 +16,7 @@ func AddFlags(flags *pflag.FlagSet, names ...string) {
 			continue
 		}
 		p := k.at(&defaults)
-		f := flags.VarPF(&value{k: k, text: show(p)}, k.name, "", k.usage)
+		f := flags.VarPF(&value{k: k, text: rules.Format(p)}, k.name, "", k.usage)
 		if k.byPolicy() {
 			f.DefValue = "" // carma config prints the default
 		}
@@ -40,12 +41,12 @@ func (v *value) String() string { return v.text }
 
 func (v *value) Type() string {
 	var c Config
-	return kindOf(v.k.at(&c))
+	return rules.KindOf(v.k.at(&c))
 }
 
 func (v *value) Set(s string) error {
 	var c Config
-	if err := set(v.k.at(&c), s); err != nil {
+	if err := rules.Parse(v.k.at(&c), s); err != nil {
 		return err
 	}
 	v.text = s

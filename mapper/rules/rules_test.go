@@ -1,4 +1,4 @@
-package configs
+package rules
 
 import (
 	"slices"
@@ -9,10 +9,10 @@ import (
 	"carma/mapper/model"
 )
 
-func TestSetRule(t *testing.T) {
+func TestApply(t *testing.T) {
 	o := mapper.DefaultsOf("magm")
 	for _, s := range []string{"order=fair", "look-ahead=3", "min-free=5G", " slot = 2h ", "learn=true"} {
-		if err := SetRule(&o, s); err != nil {
+		if err := Apply(&o, s); err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
@@ -28,14 +28,14 @@ func TestSetRule(t *testing.T) {
 		"look-ahead=0": `look-ahead is 0; 1 is strict first-come first-served`,
 	} {
 		before := o
-		if err := SetRule(&o, setting); err == nil || err.Error() != want {
+		if err := Apply(&o, setting); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", setting, err, want)
 		}
 		if o.Order != before.Order || o.LookAhead != before.LookAhead || o.Slot != before.Slot {
 			t.Errorf("%s changed something", setting)
 		}
 	}
-	if keys := RuleKeys(); slices.Contains(keys, "gpus") || !slices.Contains(keys, "quota-gpus") {
-		t.Errorf("keys are %v", keys)
+	if names := Names(); slices.Contains(names, "gpus") || !slices.Contains(names, "quota-gpus") {
+		t.Errorf("names are %v", names)
 	}
 }

@@ -1,6 +1,7 @@
-package configs
+package settings
 
 import (
+	"carma/mapper/rules"
 	"reflect"
 	"slices"
 )
@@ -33,7 +34,7 @@ func (k key) ofMapper() bool {
 func Changes(from, to Config) (live, restart []string) {
 	for _, k := range keys {
 		switch {
-		case show(k.at(&from)) == show(k.at(&to)):
+		case rules.Format(k.at(&from)) == rules.Format(k.at(&to)):
 		case Live(k.name):
 			live = append(live, k.name)
 		default:

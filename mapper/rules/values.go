@@ -1,4 +1,4 @@
-package configs
+package rules
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"carma/mapper/model"
 )
 
-// set parses raw into the field at p. raw is a string from a flag or the environment, or
+// Parse parses raw into the field at p. raw is a string from a flag or the environment, or
 // a YAML value.
-func set(p, raw any) error {
+func Parse(p, raw any) error {
 	switch p := p.(type) {
 	case *string:
 		switch v := raw.(type) {
@@ -79,7 +79,7 @@ func set(p, raw any) error {
 		}
 		*p = v
 	default:
-		panic(fmt.Sprintf("configs: no parser for %T", p))
+		panic(fmt.Sprintf("rules: no parser for %T", p))
 	}
 	return nil
 }
@@ -139,8 +139,8 @@ func list(raw any) ([]string, error) {
 	return out, nil
 }
 
-// show is the inverse of set: set reads the text as the same value.
-func show(p any) string {
+// Format is the inverse of [Parse], which reads the text as the same value.
+func Format(p any) string {
 	switch p := p.(type) {
 	case *string:
 		return *p
@@ -153,7 +153,7 @@ func show(p any) string {
 	case *[]model.Quota:
 		return showQuotas(*p)
 	case *time.Duration:
-		return showDuration(*p)
+		return FormatDuration(*p)
 	case *float64:
 		return strconv.FormatFloat(*p, 'g', -1, 64)
 	case *int:
@@ -161,7 +161,7 @@ func show(p any) string {
 	case *bool:
 		return strconv.FormatBool(*p)
 	}
-	panic(fmt.Sprintf("configs: no text for %T", p))
+	panic(fmt.Sprintf("rules: no text for %T", p))
 }
 
 func showBytes(b units.Bytes) string {
@@ -179,8 +179,8 @@ func showBytes(b units.Bytes) string {
 	return strconv.FormatInt(int64(b), 10) + "B"
 }
 
-// showDuration omits trailing zero units: 10m0s is 10m.
-func showDuration(d time.Duration) string {
+// FormatDuration omits trailing zero units: 10m0s is 10m.
+func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -191,8 +191,8 @@ func showDuration(d time.Duration) string {
 	return s
 }
 
-// kindOf returns the name of a key's type, for --help and errors.
-func kindOf(p any) string {
+// KindOf returns the name of a key's type, for --help and errors.
+func KindOf(p any) string {
 	switch p.(type) {
 	case *bool:
 		return "bool"

@@ -1,4 +1,4 @@
-package configs
+package settings
 
 import (
 	"reflect"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carma/mapper/model"
+	"carma/mapper/rules"
 )
 
 func TestWeights(t *testing.T) {
@@ -33,7 +34,7 @@ func TestWeights(t *testing.T) {
 			if err == nil || !strings.HasSuffix(err.Error(), "fair-weights: "+row.wrong) {
 				t.Errorf("%s: got %v, want %s", row.text, err, row.wrong)
 			}
-		case err != nil || !reflect.DeepEqual(c.Mapper.FairWeights, row.want) || show(&c.Mapper.FairWeights) != row.shown:
+		case err != nil || !reflect.DeepEqual(c.Mapper.FairWeights, row.want) || rules.Format(&c.Mapper.FairWeights) != row.shown:
 			t.Errorf("%s: %v, %v", row.text, c.Mapper.FairWeights, err)
 		}
 	}

@@ -1,37 +1,19 @@
-package configs
+package settings
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"carma/configs/servers"
 	"carma/internal/lazyregexp"
-	"carma/internal/suggest"
+	"carma/mapper/rules"
 )
-
-func oneOf(what, word string, words []string) error {
-	if slices.Contains(words, word) {
-		return nil
-	}
-	if near := suggest.Near(word, words); len(near) > 0 {
-		return fmt.Errorf("unknown %s %q; did you mean %s?", what, word, near[0])
-	}
-	return fmt.Errorf("unknown %s %q; it is one of %s", what, word, strings.Join(words, ", "))
-}
-
-// among returns a check that accepts words.
-func among(what string, words []string) func(string) error {
-	return func(word string) error { return oneOf(what, word, words) }
-}
 
 func absolute(path string) error {
 	if !filepath.IsAbs(path) {
@@ -107,17 +89,6 @@ func validAddress(address string) error {
 	return nil
 }
 
-// within returns a check that refuses a number outside of least to most. off describes
-// the meaning of 0.
-func within(least, most float64, off string) func(float64) error {
-	return func(v float64) error {
-		if v >= least && v <= most {
-			return nil
-		}
-		return fmt.Errorf("%v is not between %v and %v; nearest: %v; %s", v, least, most, min(max(v, least), most), off)
-	}
-}
-
 // validDevices checks a pattern of devices.
 func validDevices(p string) error {
 	if _, err := path.Match(p, ""); err != nil || !strings.HasPrefix(p, "/dev/") || path.Clean(p) != p {
@@ -136,31 +107,8 @@ func validUlimit(u string) error {
 	return nil
 }
 
-// from returns a check that refuses values below least. text has a verb for the value.
-func from[T cmp.Ordered](least T, text string) func(T) error {
-	return func(v T) error {
-		if v < least {
-			return fmt.Errorf(text, v)
-		}
-		return nil
-	}
-}
-
-var (
-	notNegative = from(time.Duration(0), "%s is negative; write for example 10s")
-	notBelow0   = from(0, "%d is negative; 0 is the least")
-)
-
-// orNone returns a check that also accepts the zero value.
-func orNone[T comparable](check func(T) error) func(T) error {
-	return func(v T) error {
-		var none T
-		if v == none {
-			return nil
-		}
-		return check(v)
-	}
-}
+// notBelow0 refuses negative numbers.
+var notBelow0 = rules.AtLeast(0, "%d is negative; 0 is the least")
 
 // named returns a check that refuses an empty text with an error.
 func named(refusal string) func(string) error {

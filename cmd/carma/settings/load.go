@@ -1,4 +1,4 @@
-package configs
+package settings
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 
 	"carma/internal/suggest"
 	"carma/mapper"
+	"carma/mapper/rules"
 )
 
 // Kind is the kind of a value's origin.
@@ -83,7 +84,7 @@ func (s *Setting) Set() bool { return s.Kind != FromDefault }
 func Settings(c Config, from Origins) []Setting {
 	out := make([]Setting, len(keys))
 	for i, k := range keys {
-		out[i] = Setting{k.name, show(k.at(&c)), from[k.name], strings.ReplaceAll(k.usage, "`", ""), slices.Contains(firstKeys, k.name)}
+		out[i] = Setting{k.name, rules.Format(k.at(&c)), from[k.name], strings.ReplaceAll(k.usage, "`", ""), slices.Contains(firstKeys, k.name)}
 	}
 	return out
 }
@@ -170,7 +171,7 @@ func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config 
 	}
 	wrong := func(err error) error { return &Error{origin, k.name, err.Error()} }
 	p := k.at(config)
-	if err := set(p, v.Get(k.name)); err != nil {
+	if err := rules.Parse(p, v.Get(k.name)); err != nil {
 		return wrong(err)
 	}
 	if path, ok := p.(*string); ok && (k.name == "socket" || k.name == "data-dir") {

@@ -1,10 +1,11 @@
-package configs
+package settings
 
 import (
 	"slices"
 
 	"carma/internal/lazyregexp"
 	"carma/internal/units"
+	"carma/mapper/rules"
 )
 
 // key is one setting: its name in files and flags, its usage text, its field and
@@ -29,10 +30,22 @@ func setting[T any](name, usage string, at func(*Config) *T, check ...func(T) er
 }
 
 // keys lists the keys in the order of the documentation and of carma config.
-var keys = slices.Concat(hostKeys, taskKeys, queueKeys, []key{
-	setting("log-level", "least important messages in the log: debug, info, warn or error", func(c *Config) *string { return &c.LogLevel }, among("log level", LogLevels)),
-	setting("log-format", "format of the log: auto, console or json", func(c *Config) *string { return &c.LogFormat }, among("log format", LogFormats)),
+var keys = slices.Concat(hostKeys, taskKeys, mapperKeys(), []key{
+	setting("log-level", "least important messages in the log: debug, info, warn or error", func(c *Config) *string { return &c.LogLevel }, rules.Among("log level", LogLevels)),
+	setting("log-format", "format of the log: auto, console or json", func(c *Config) *string { return &c.LogFormat }, rules.Among("log format", LogFormats)),
 })
+
+// mapperKeys returns the keys of the mapper's options.
+func mapperKeys() []key {
+	all := make([]key, len(rules.Keys))
+	for i, k := range rules.Keys {
+		all[i] = key{name: k.Name, usage: k.Usage, at: func(c *Config) any { return k.At(&c.Mapper) }}
+		if k.Check != nil {
+			all[i].check = func(c *Config) error { return k.Check(&c.Mapper) }
+		}
+	}
+	return all
+}
 
 // The words of keys with a fixed choice.
 var (
@@ -83,4 +96,4 @@ func find(name string) (key, bool) {
 }
 
 // output refuses limits that are too small for any output.
-var output = orNone(from(units.MiB, "%d bytes is too small; write for example 10G, or 0 for the default"))
+var output = rules.OrNone(rules.AtLeast(units.MiB, "%d bytes is too small; write for example 10G, or 0 for the default"))

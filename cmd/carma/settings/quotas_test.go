@@ -1,4 +1,4 @@
-package configs
+package settings
 
 import (
 	"reflect"
@@ -7,6 +7,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/rules"
 )
 
 func TestQuotas(t *testing.T) {
@@ -35,7 +36,7 @@ func TestQuotas(t *testing.T) {
 			if err == nil || !strings.HasSuffix(err.Error(), "quotas: "+row.wrong) {
 				t.Errorf("%s: got %v, want %s", row.text, err, row.wrong)
 			}
-		case err != nil || !reflect.DeepEqual(c.Mapper.Quotas, row.want) || show(&c.Mapper.Quotas) != row.shown:
+		case err != nil || !reflect.DeepEqual(c.Mapper.Quotas, row.want) || rules.Format(&c.Mapper.Quotas) != row.shown:
 			t.Errorf("%s: %v, %v", row.text, c.Mapper.Quotas, err)
 		}
 	}
