@@ -1,0 +1,24 @@
+package runner
+
+import (
+	"reflect"
+	"testing"
+
+	"carma/internal/units"
+	"carma/mapper/model"
+	"carma/runner/gpu"
+)
+
+// TestDigestHasEveryField: the monitor fills each field of the sample that the mapper gets.
+func TestDigestHasEveryField(t *testing.T) {
+	var in gpu.Sample
+	fill(reflect.ValueOf(&in).Elem())
+	in.Used = 8 * units.GiB // more than its processes: the rest belongs to nobody
+	in.TemperatureC, in.PowerW, in.EnergyJ, in.CounterJ = 50, 300, 1e6, 1e6
+	out := reflect.ValueOf(newTestMonitor(newCards(1, 40*units.GiB)).digest(1, in))
+	for i := range out.NumField() {
+		if out.Field(i).IsZero() {
+			t.Errorf("digest leaves %s.%s zero", reflect.TypeFor[model.GPUSample]().Name(), out.Type().Field(i).Name)
+		}
+	}
+}
