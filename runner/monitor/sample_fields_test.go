@@ -1,4 +1,4 @@
-package runner
+package monitor
 
 import (
 	"reflect"
@@ -15,7 +15,7 @@ func TestDigestHasEveryField(t *testing.T) {
 	fill(reflect.ValueOf(&in).Elem())
 	in.Used = 8 * units.GiB // more than its processes: the rest belongs to nobody
 	in.TemperatureC, in.PowerW, in.EnergyJ, in.CounterJ = 50, 300, 1e6, 1e6
-	out := reflect.ValueOf(newTestMonitor(newCards(1, 40*units.GiB)).digest(1, in))
+	out := reflect.ValueOf(newTestMonitor(newCards(1)).digest(1, in))
 	for i := range out.NumField() {
 		if out.Field(i).IsZero() {
 			t.Errorf("digest leaves %s.%s zero", reflect.TypeFor[model.GPUSample]().Name(), out.Type().Field(i).Name)
