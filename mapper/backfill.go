@@ -15,33 +15,33 @@ import (
 const fillLeast = 2 * time.Minute
 
 // backfills reports whether a task may backfill a GPU that is reserved for another.
-func (q *schedulingQueue) backfills(t *model.Task, g *model.GPU) bool {
-	held := q.TaskByID(q.reservedForHead(g))
+func (rs *reservations) backfills(t *model.Task, g *model.GPU) bool {
+	held := rs.TaskByID(rs.reservedForHead(g))
 	switch {
-	case !q.Options().FillHeld || held == nil || held.GPUs < 2 || held.Unfilled || t.Priority > held.Priority:
+	case !rs.Options().FillHeld || held == nil || held.GPUs < 2 || held.Unfilled || t.Priority > held.Priority:
 		return false
 	case t.GPUs != 1 || t.Terminal || t.Phase == model.Suspended || t.Last() != nil && t.Last().Stays:
 		return false
 	case g.Suspend == model.SuspendNever || g.SuspendAlone && !t.NextExclusive:
 		return false
-	case q.head.Until != 0 && q.Now().Add(fillLeast) > q.head.Until:
+	case rs.head.Until != 0 && rs.Now().Add(fillLeast) > rs.head.Until:
 		return false
 	}
-	return q.canFreeHeld(held, t, g)
+	return rs.canFreeHeld(held, t, g)
 }
 
 // canFreeHeld reports whether the host memory of a machine would hold task held, the
 // memory of the tasks that backfill GPUs there, and the memory of t in addition.
-func (q *schedulingQueue) canFreeHeld(held, t *model.Task, g *model.GPU) bool {
-	h := q.Host(g.Node)
+func (rs *reservations) canFreeHeld(held, t *model.Task, g *model.GPU) bool {
+	h := rs.Host(g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
-	share, _ := q.hostFits(held, h)
+	share, _ := rs.hostFits(held, h)
 	sum := share.Memory + t.NeedOn(g)
-	for _, at := range q.MachineOf(g) {
+	for _, at := range rs.MachineOf(g) {
 		for i := range at.Residents {
-			if r := &at.Residents[i]; q.vacatesHeld(held, r) {
+			if r := &at.Residents[i]; rs.vacatesHeld(held, r) {
 				sum = (sum + r.Taken()).Clamp()
 			}
 		}
@@ -56,7 +56,7 @@ func (pl *placer) backfillsFor(t *model.Task, gpus []*model.GPU) model.TaskID {
 		return 0
 	}
 	g := gpus[0]
-	if id := pl.queue.reservedForHead(g); id != 0 && id != t.ID && pl.overtakesOn(t, id, g) {
+	if id := pl.reserve.reservedForHead(g); id != 0 && id != t.ID && pl.overtakesOn(t, id, g) {
 		return id
 	}
 	return 0
@@ -64,26 +64,26 @@ func (pl *placer) backfillsFor(t *model.Task, gpus []*model.GPU) model.TaskID {
 
 // heldFreed reports whether backfilling tasks may be suspended for a waiting task,
 // because GPUs are reserved for it.
-func (q *schedulingQueue) heldFreed(t *model.Task) bool {
-	return q.Options().FillHeld && t.GPUs > 1 && q.head.Task == t.ID && t.Phase != model.Suspended
+func (rs *reservations) heldFreed(t *model.Task) bool {
+	return rs.Options().FillHeld && t.GPUs > 1 && rs.head.Task == t.ID && t.Phase != model.Suspended
 }
 
 // vacatesHeld reports whether a resident of a GPU backfills and is suspended when t, a
 // task on several GPUs, could start without it.
-func (q *schedulingQueue) vacatesHeld(t *model.Task, r *model.Resident) bool {
-	v := q.TaskByID(r.Task)
-	return q.Options().FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.Backfilling() && v.Priority <= t.Priority
+func (rs *reservations) vacatesHeld(t *model.Task, r *model.Resident) bool {
+	v := rs.TaskByID(r.Task)
+	return rs.Options().FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.Backfilling() && v.Priority <= t.Priority
 }
 
 // canBackfill returns why a running task may be suspended for the task whose reserved GPU
 // it backfills, or the zero Reason.
-func (q *schedulingQueue) canBackfill(t *model.Task) model.Reason {
+func (rs *reservations) canBackfill(t *model.Task) model.Reason {
 	if t.Phase != model.Running || !t.Backfilling() {
 		return model.Reason{}
 	}
-	g := q.GPU(t.Current().Grants[0].GPU)
-	held := q.TaskByID(q.reservedForHead(g))
-	if held == nil || !q.vacatesHeld(held, g.Resident(t.ID)) {
+	g := rs.GPU(t.Current().Grants[0].GPU)
+	held := rs.TaskByID(rs.reservedForHead(g))
+	if held == nil || !rs.vacatesHeld(held, g.Resident(t.ID)) {
 		return model.Reason{}
 	}
 	return model.Reason{Code: model.ReasonFills, Task: held.ID, GPU: g.Index}
@@ -91,8 +91,8 @@ func (q *schedulingQueue) canBackfill(t *model.Task) model.Reason {
 
 // cannotBackfill records that a backfilling task could not be suspended: no other task
 // may backfill the GPUs reserved for why.Task.
-func (q *schedulingQueue) cannotBackfill(why model.Reason) {
-	if held := q.TaskByID(why.Task); held != nil {
+func (rs *reservations) cannotBackfill(why model.Reason) {
+	if held := rs.TaskByID(why.Task); held != nil {
 		held.Unfilled = true
 	}
 }

@@ -20,10 +20,7 @@ func (pl *placer) reserveCritical(p *cycle, t *model.Task) {
 	if gpus == nil {
 		return
 	}
-	pl.queue.head = headReservation{Task: t.ID, Until: ready}
-	for _, g := range gpus {
-		pl.queue.head.GPUs = append(pl.queue.head.GPUs, g.ID)
-	}
+	pl.reserve.setHead(headReservation{Task: t.ID, Until: ready, GPUs: idsOf(gpus)})
 	p.favoured = t
 	p.fit = pl.freeSummary(p)
 }
@@ -62,7 +59,7 @@ func (pl *placer) firstReady(t *model.Task) (best []*model.GPU, at units.Instant
 // units.Never if that is not before the given instant. It assumes that the residents end
 // one after the other, as forecast.
 func (pl *placer) readyAt(t *model.Task, g *model.GPU, before units.Instant) units.Instant {
-	if pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.queue.reservedByUser(t, g) {
+	if pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.reserve.reservedByUser(t, g) {
 		return units.Never
 	}
 	m, fills := pl.memo(g), pl.Options().FillHeld && t.GPUs > 1 // some may be suspended for it
@@ -114,7 +111,7 @@ func (pl *placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Ins
 	if fills {
 		there = slices.DeleteFunc(there, func(p predict.TaskForecast) bool {
 			r := g.Resident(p.Task)
-			if r == nil || !pl.queue.vacatesHeld(t, r) {
+			if r == nil || !pl.reserve.vacatesHeld(t, r) {
 				return false
 			}
 			free += r.Taken()
@@ -183,5 +180,5 @@ func (pl *placer) endsInTime(t *model.Task, g *model.GPU) bool {
 		return false
 	}
 	a := pl.score(g, pl.candidatesOf(t)[0])
-	return pl.Now().Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.queue.head.Until
+	return pl.Now().Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.reserve.headReservation().Until
 }

@@ -141,7 +141,7 @@ func (s *State) recallsWrong(t *model.Task) error {
 // equal request.
 func (s *State) unasked(t *model.Task) (all []*model.GPU) {
 	at, but := s.placer.cachedRejection(t)
-	if at == 0 || len(s.queue.reservations) > 0 {
+	if at == 0 || s.reserve.reserving() {
 		return nil
 	}
 	for _, g := range s.GPUList() {

@@ -93,7 +93,7 @@ func (s *State) Why(id model.TaskID) (Why, bool) {
 	w := Why{Task: id, Phase: t.Phase, Recovery: t.GoesFirst()}
 	if !t.Waiting() {
 		w.Binding = t.Reason
-		if fills := s.queue.canBackfill(t); fills.Code != "" {
+		if fills := s.reserve.canBackfill(t); fills.Code != "" {
 			w.Binding = fills
 		}
 		if t.Phase == model.Suspending && t.Suspension.Preemptor() != 0 {
@@ -150,7 +150,7 @@ func (s *State) bindingReason(w *Why, t *model.Task) {
 	case s.placer.fits(w, t):
 		s.bindingReasonFitting(w, t)
 	case t.GPUs == 0 || s.placer.fitsGPUs(w, t, func(*model.GPU) bool { return true }):
-		w.Binding, w.Rule = s.queue.hostLack(w, t), model.RuleHost
+		w.Binding, w.Rule = s.reserve.hostLack(w, t), model.RuleHost
 	default:
 		s.bindingReasonGPUs(w, t)
 	}
@@ -196,9 +196,9 @@ func (s *State) bindingReasonGPUs(w *Why, t *model.Task) {
 // the policy accepts them.
 func (pl *placer) fits(w *Why, t *model.Task) bool {
 	if t.GPUs == 0 {
-		return pl.queue.hostShort(t).Code == ""
+		return pl.reserve.hostShort(t).Code == ""
 	}
-	return pl.fitsGPUs(w, t, func(g *model.GPU) bool { return pl.queue.nodeFits(t, g.Node) })
+	return pl.fitsGPUs(w, t, func(g *model.GPU) bool { return pl.reserve.nodeFits(t, g.Node) })
 }
 
 // fitsGPUs is the GPU part of fits, restricted to the GPUs that pass a filter.

@@ -6,11 +6,11 @@ import (
 )
 
 // hostLack says what a task lacks on its machine although GPUs would take it.
-func (q *schedulingQueue) hostLack(w *Why, t *model.Task) model.Reason {
-	no := q.hostShort(t)
+func (rs *reservations) hostLack(w *Why, t *model.Task) model.Reason {
+	no := rs.hostShort(t)
 	for i := 0; no.Code == "" && i < len(w.Fits); i++ {
-		if h := q.Host(q.GPU(w.Fits[i]).Node); h != nil {
-			_, no = q.hostFits(t, h)
+		if h := rs.Host(rs.GPU(w.Fits[i]).Node); h != nil {
+			_, no = rs.hostFits(t, h)
 		}
 	}
 	return no

@@ -77,8 +77,6 @@ func (s *State) end(t *model.Task, phase model.Phase, code int, reason model.Rea
 	s.breakers.TaskEnded(t.ID)
 	s.queue.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.HasStarted(), t.Group})
-	if s.queue.head.Task == t.ID {
-		s.queue.head = headReservation{}
-	}
+	s.reserve.dropHead(t.ID)
 	s.Decide(model.Finish{Task: *t})
 }

@@ -22,31 +22,37 @@ type headReservation struct {
 	Host *hostReservation `json:"host,omitempty"`
 }
 
+// clone returns a copy with a list of GPUs of its own.
+func (h headReservation) clone() headReservation {
+	h.GPUs = slices.Clone(h.GPUs)
+	return h
+}
+
 // reservedForTask returns the task for which a GPU is nominated or reserved, or 0.
-func (q *schedulingQueue) reservedForTask(g *model.GPU) model.TaskID {
+func (rs *reservations) reservedForTask(g *model.GPU) model.TaskID {
 	if g.NominatedFor != 0 {
 		return g.NominatedFor
 	}
-	return q.reservedForHead(g)
+	return rs.reservedForHead(g)
 }
 
 // reservedForHead returns the task for which a GPU is reserved because its aging is over
 // or it is critical, or 0.
-func (q *schedulingQueue) reservedForHead(g *model.GPU) model.TaskID {
-	if slices.Contains(q.head.GPUs, g.ID) {
-		return q.head.Task
+func (rs *reservations) reservedForHead(g *model.GPU) model.TaskID {
+	if slices.Contains(rs.head.GPUs, g.ID) {
+		return rs.head.Task
 	}
 	return 0
 }
 
 // reservedAgainst reports whether a GPU is reserved for a task that t may not overtake.
 func (pl *placer) reservedAgainst(t *model.Task, g *model.GPU) bool {
-	id := pl.queue.reservedForHead(g)
+	id := pl.reserve.reservedForHead(g)
 	switch {
 	case id == 0 || id == t.ID:
 		return false
 	case pl.overtakesOn(t, id, g):
-		return !pl.queue.backfills(t, g)
+		return !pl.reserve.backfills(t, g)
 	}
 	return false
 }
@@ -54,7 +60,7 @@ func (pl *placer) reservedAgainst(t *model.Task, g *model.GPU) bool {
 // overtakesOn reports whether a task placed on a GPU would overtake the task for which
 // the GPU is reserved.
 func (pl *placer) overtakesOn(t *model.Task, id model.TaskID, g *model.GPU) bool {
-	if pl.queue.head.Until != 0 {
+	if pl.reserve.headReservation().Until != 0 {
 		return !t.GoesFirst() && t.Priority <= pl.TaskByID(id).Priority && !pl.endsInTime(t, g)
 	}
 	return pl.queue.waiting.before(pl.TaskByID(id), t)
@@ -76,7 +82,7 @@ func (pl *placer) markBlocked(p *cycle, t *model.Task) {
 	}
 	p.favoured = t
 	pl.reserveFor(t, p.before)
-	pl.queue.reserveHost(t)
+	pl.reserve.reserveHost(t)
 	p.fit = pl.freeSummary(p)
 }
 
@@ -85,38 +91,42 @@ func (pl *placer) markBlocked(p *cycle, t *model.Task) {
 func (pl *placer) reserveFor(t *model.Task, before headReservation) {
 	unfit := func(id model.GPUID) bool {
 		g := pl.GPU(id)
-		return g == nil || pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.queue.reservedByUser(t, g)
+		return g == nil || pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.reserve.reservedByUser(t, g)
 	}
 	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
-		pl.queue.head = before
+		pl.reserve.setHead(before)
 		return
 	}
 	if t.GPUs == 0 {
 		return
 	}
-	pl.queue.head.Task = t.ID
-	for _, g := range pl.queue.soonest(t) {
-		pl.queue.head.GPUs = append(pl.queue.head.GPUs, g.ID)
-	}
+	pl.reserve.setHead(headReservation{Task: t.ID, GPUs: idsOf(pl.reserve.soonest(t))})
 }
 
 // soonest guesses which GPUs will first have room for a task: the GPUs with the fewest
 // tasks if it needs exclusive GPUs, else the GPUs with the most free memory.
-func (q *schedulingQueue) soonest(t *model.Task) []*model.GPU {
-	alone := q.RunsAlone(t)
+func (rs *reservations) soonest(t *model.Task) []*model.GPU {
+	alone := rs.RunsAlone(t)
 	var able []*model.GPU
-	for _, g := range q.GPUList() {
-		if q.RoomFor(t, g) >= max(t.NeedOn(g), 1) && !q.reservedByUser(t, g) {
+	for _, g := range rs.GPUList() {
+		if rs.RoomFor(t, g) >= max(t.NeedOn(g), 1) && !rs.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}
 	able = ofMachinesWith(t.GPUs, able)
 	slices.SortStableFunc(able, func(a, b *model.GPU) int {
-		free := cmp.Compare(q.FreeMemory(b), q.FreeMemory(a))
+		free := cmp.Compare(rs.FreeMemory(b), rs.FreeMemory(a))
 		if alone {
 			return cmp.Or(cmp.Compare(len(a.Residents), len(b.Residents)), free)
 		}
 		return cmp.Or(model.CompareBools(a.ExclusivelyUsed(), b.ExclusivelyUsed()), free)
 	})
 	return closest(t, able)
+}
+
+func idsOf(gpus []*model.GPU) (ids []model.GPUID) {
+	for _, g := range gpus {
+		ids = append(ids, g.ID)
+	}
+	return ids
 }

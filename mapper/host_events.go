@@ -56,14 +56,14 @@ func (pre *preempter) hostSampled(samples []model.HostSample) {
 }
 
 // shareAt returns the allocation of a launch on its machine.
-func (q *schedulingQueue) shareAt(t *model.Task, gpus []*model.GPU) model.HostShare {
+func (rs *reservations) shareAt(t *model.Task, gpus []*model.GPU) model.HostShare {
 	if t.GPUs == 0 {
-		h, _ := q.hostFor(t)
-		return q.HostShareOf(t, h)
+		h, _ := rs.hostFor(t)
+		return rs.HostShareOf(t, h)
 	}
-	h := q.Host(gpus[0].Node)
+	h := rs.Host(gpus[0].Node)
 	if h == nil || !h.Known {
 		return model.HostShare{}
 	}
-	return q.HostShareOf(t, h)
+	return rs.HostShareOf(t, h)
 }

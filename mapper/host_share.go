@@ -8,15 +8,15 @@ import (
 
 // hostFits reports whether a machine has host memory and processors for a task. If not,
 // the reason says what is missing. A suspended task already has its allocation.
-func (q *schedulingQueue) hostFits(t *model.Task, h *model.Host) (model.HostShare, model.Reason) {
+func (rs *reservations) hostFits(t *model.Task, h *model.Host) (model.HostShare, model.Reason) {
 	if t.Phase == model.Suspended {
 		return model.HostShare{}, model.Reason{}
 	}
-	share := q.HostShareOf(t, h)
+	share := rs.HostShareOf(t, h)
 	free := h.FreeMemory()
 	switch {
-	case q.hostReservedAgainst(t, h):
-		return share, model.Reason{Code: model.ReasonHostKept, Task: q.head.Task}
+	case rs.hostReservedAgainst(t, h):
+		return share, model.Reason{Code: model.ReasonHostKept, Task: rs.head.Task}
 	case !h.Known:
 		return share, model.Reason{}
 	case h.Short():
@@ -33,16 +33,16 @@ func (q *schedulingQueue) hostFits(t *model.Task, h *model.Host) (model.HostShar
 
 // hostFor returns the machine for a task without a GPU: the one with the most free
 // memory. If there is none, the reason says why.
-func (q *schedulingQueue) hostFor(t *model.Task) (best *model.Host, no model.Reason) {
-	if len(q.HostList()) == 0 {
+func (rs *reservations) hostFor(t *model.Task) (best *model.Host, no model.Reason) {
+	if len(rs.HostList()) == 0 {
 		return &model.Host{}, model.Reason{}
 	}
-	known := slices.ContainsFunc(q.HostList(), func(h *model.Host) bool { return h.Known })
-	for _, h := range q.HostList() {
+	known := slices.ContainsFunc(rs.HostList(), func(h *model.Host) bool { return h.Known })
+	for _, h := range rs.HostList() {
 		if h.Known != known {
 			continue
 		}
-		if _, why := q.hostFits(t, h); why.Code != "" {
+		if _, why := rs.hostFits(t, h); why.Code != "" {
 			if no.Code == "" {
 				no = why
 			}
@@ -58,26 +58,26 @@ func (q *schedulingQueue) hostFor(t *model.Task) (best *model.Host, no model.Rea
 
 // nodeFits reports whether the machine of a GPU has host memory and processors for
 // a task.
-func (q *schedulingQueue) nodeFits(t *model.Task, node string) bool {
-	h := q.Host(node)
+func (rs *reservations) nodeFits(t *model.Task, node string) bool {
+	h := rs.Host(node)
 	if h == nil {
 		return true
 	}
-	_, no := q.hostFits(t, h)
+	_, no := rs.hostFits(t, h)
 	return no.Code == ""
 }
 
 // whereHostFits drops the GPUs of machines that lack host memory or processors for a
 // task. all reports whether it dropped none.
-func (q *schedulingQueue) whereHostFits(t *model.Task, gpus []*model.GPU) (fitting []*model.GPU, all bool) {
-	if len(q.HostList()) == 0 {
+func (rs *reservations) whereHostFits(t *model.Task, gpus []*model.GPU) (fitting []*model.GPU, all bool) {
+	if len(rs.HostList()) == 0 {
 		return gpus, true
 	}
 	node, fits, n := "", true, len(gpus)
 	fitting = gpus[:0]
 	for i, g := range gpus {
 		if i == 0 || g.Node != node {
-			node, fits = g.Node, q.nodeFits(t, g.Node)
+			node, fits = g.Node, rs.nodeFits(t, g.Node)
 		}
 		if fits {
 			fitting = append(fitting, g)
@@ -88,25 +88,25 @@ func (q *schedulingQueue) whereHostFits(t *model.Task, gpus []*model.GPU) (fitti
 
 // hostShort says why no machine has host memory and processors for a task, or returns the
 // zero Reason if one has.
-func (q *schedulingQueue) hostShort(t *model.Task) (no model.Reason) {
+func (rs *reservations) hostShort(t *model.Task) (no model.Reason) {
 	if t.GPUs == 0 {
-		_, no = q.hostFor(t)
+		_, no = rs.hostFor(t)
 		return no
 	}
-	if len(q.HostList()) == 0 {
+	if len(rs.HostList()) == 0 {
 		return model.Reason{}
 	}
 	node := ""
-	for i, g := range q.GPUList() {
+	for i, g := range rs.GPUList() {
 		if i > 0 && g.Node == node {
 			continue
 		}
 		node = g.Node
-		h := q.Host(node)
+		h := rs.Host(node)
 		if h == nil {
 			return model.Reason{}
 		}
-		_, why := q.hostFits(t, h)
+		_, why := rs.hostFits(t, h)
 		if why.Code == "" {
 			return why
 		}

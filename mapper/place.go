@@ -10,19 +10,19 @@ import (
 // one machine, or nil. A task without a GPU gets an empty list if a machine has room.
 func (pl *placer) place(p *cycle, t *model.Task) []*model.GPU {
 	if t.GPUs == 0 {
-		if h, _ := pl.queue.hostFor(t); h != nil {
+		if h, _ := pl.reserve.hostFor(t); h != nil {
 			return []*model.GPU{}
 		}
 		return nil
 	}
-	if !p.fit.possible(t, pl.RunsAlone(t)) || pl.hopeless(p, t) || len(pl.HostList()) > 0 && pl.queue.hostShort(t).Code != "" {
+	if !p.fit.possible(t, pl.RunsAlone(t)) || pl.hopeless(p, t) || len(pl.HostList()) > 0 && pl.reserve.hostShort(t).Code != "" {
 		return nil
 	}
-	fitting, all := pl.queue.whereHostFits(t, pl.candidates(t))
+	fitting, all := pl.reserve.whereHostFits(t, pl.candidates(t))
 	gpus := pl.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
 		tried := pl.tried(t)
-		tried.at, tried.head = pl.cache.clock, pl.queue.head
+		tried.at, tried.head = pl.cache.clock, pl.reserve.headReservation()
 		pl.cacheRejection(t)
 		p.failed = append(p.failed, pl.failure(t))
 	}
@@ -34,7 +34,7 @@ func (pl *placer) place(p *cycle, t *model.Task) []*model.GPU {
 // one has changed, so the other GPUs there that would have taken a part of it count too.
 func (pl *placer) candidates(t *model.Task) []*model.GPU {
 	since, reopened := pl.rejectedByAll(t)
-	if len(pl.queue.reservations) > 0 {
+	if pl.reserve.reserving() {
 		since = 0 // with time, a reservation comes closer, or the expected run time changes
 	}
 	changed := func(g *model.GPU) bool {
@@ -137,7 +137,7 @@ func (pl *placer) failure(t *model.Task) failure {
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
 func (pl *placer) hopeless(p *cycle, t *model.Task) bool {
-	if t.Phase == model.Suspended || pl.policy.gate != nil && pl.policy.pick == nil || len(pl.queue.reservations) > 0 || pl.IsNominated(t) || pl.Options().FillHeld && pl.queue.head.Task != 0 {
+	if t.Phase == model.Suspended || pl.policy.gate != nil && pl.policy.pick == nil || pl.reserve.reserving() || pl.IsNominated(t) || pl.Options().FillHeld && pl.reserve.headReservation().Task != 0 {
 		return false
 	}
 	mine := pl.failure(t)

@@ -12,6 +12,7 @@ type placer struct {
 	*ledger.Ledger
 	predictor *predict.Predictor
 	queue     *schedulingQueue
+	reserve   *reservations
 	policy    *policy
 	ring      int // round-robin's position in the list of GPUs
 
@@ -27,8 +28,8 @@ type placer struct {
 	openGPUs []*model.GPU
 }
 
-func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *schedulingQueue, p *policy) *placer {
-	return &placer{Ledger: l, predictor: pr, queue: q, policy: p}
+func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *schedulingQueue, rs *reservations, p *policy) *placer {
+	return &placer{Ledger: l, predictor: pr, queue: q, reserve: rs, policy: p}
 }
 
 // tried returns the result of a waiting task's last try.

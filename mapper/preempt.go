@@ -29,7 +29,7 @@ func (pre *preempter) preempt(p *cycle) {
 func (pre *preempter) preemptFor(t *model.Task) {
 	switch {
 	case !t.Waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.Now() < t.WayAt.Add(wayAgain) || pre.IsNominated(t) && !t.ResumesInPlace():
-	case pre.queue.heldFreed(t) && pre.findVictims(t, model.ReasonFilled):
+	case pre.reserve.heldFreed(t) && pre.findVictims(t, model.ReasonFilled):
 	case pre.preempts(t) && pre.findVictims(t, model.ReasonMadeWay):
 	case pre.swaps(t):
 		pre.findVictims(t, model.ReasonSwapped)
@@ -92,7 +92,7 @@ func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 			ways = append(ways, w)
 		}
 	}
-	picked := pre.queue.pickPreemptions(t, ways)
+	picked := pre.pickPreemptions(t, ways)
 	victims := victimsOn(picked)
 	switch {
 	case len(victims) == 0:
@@ -147,7 +147,7 @@ func (pre *preempter) nominateOriginal(t *model.Task) {
 
 // pickPreemptions returns the cheapest preemptions, one for each GPU of a task, all on
 // one machine whose host memory holds the task and the suspended victims, or nil.
-func (q *schedulingQueue) pickPreemptions(t *model.Task, all []preemption) (best []preemption) {
+func (pre *preempter) pickPreemptions(t *model.Task, all []preemption) (best []preemption) {
 	least, n := 0.0, t.GPUs
 	for len(all) > 0 {
 		m := 1
@@ -165,7 +165,7 @@ func (q *schedulingQueue) pickPreemptions(t *model.Task, all []preemption) (best
 		for _, w := range node {
 			cost += w.cost
 		}
-		if (best == nil || cost < least) && q.hostHoldsVictims(t, node) {
+		if (best == nil || cost < least) && pre.hostHoldsVictims(t, node) {
 			best, least = node, cost
 		}
 	}
@@ -174,12 +174,12 @@ func (q *schedulingQueue) pickPreemptions(t *model.Task, all []preemption) (best
 
 // hostHoldsVictims reports whether a machine has host memory for a task and for all its
 // victims there.
-func (q *schedulingQueue) hostHoldsVictims(t *model.Task, node []preemption) bool {
-	h := q.Host(node[0].g.Node)
+func (pre *preempter) hostHoldsVictims(t *model.Task, node []preemption) bool {
+	h := pre.Host(node[0].g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
-	return q.hostHolds(t, h, victimsOn(node)...)
+	return pre.reserve.hostHolds(t, h, victimsOn(node)...)
 }
 
 // victimsOn returns all victims, each once: a victim on several GPUs leaves all of them.

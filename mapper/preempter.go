@@ -14,6 +14,7 @@ type preempter struct {
 	users     *fairshare.Users
 	predictor *predict.Predictor
 	queue     *schedulingQueue
+	reserve   *reservations
 	placer    *placer
 
 	// In the present scheduling cycle:

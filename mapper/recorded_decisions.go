@@ -121,9 +121,7 @@ func (s *State) dequeue(t *model.Task) {
 	s.queue.onDequeue(t)
 	s.preempter.clearNominations(t)
 	s.users.Dequeued(t)
-	if s.queue.head.Task == t.ID {
-		s.queue.head = headReservation{}
-	}
+	s.reserve.dropHead(t.ID)
 }
 
 // forceRelease queues a task held for dependencies, its delay or its group.

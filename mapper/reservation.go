@@ -20,20 +20,20 @@ const (
 	reservedAhead = 4 * time.Hour
 )
 
-func (q *schedulingQueue) reserved(ev model.Reserved) {
+func (rs *reservations) reserved(ev model.Reserved) {
 	r := ev.Reservation
 	r.GPUs = slices.Clone(r.GPUs)
 	slices.Sort(r.GPUs)
 	r.GPUs = slices.Compact(r.GPUs)
-	r.From = max(r.From, q.Now())
+	r.From = max(r.From, rs.Now())
 	if r.Until <= r.From || len(r.GPUs) == 0 || r.Memory < 0 || (r.User == "") == (r.Account == "") {
 		return
 	}
-	q.lastReservation++
-	r.ID = q.lastReservation
-	q.reservations = append(q.reservations, &r)
-	q.SetTimer(r.Until, ledger.Timer{})
-	q.MarkDirty()
+	rs.last++
+	r.ID = rs.last
+	rs.list = append(rs.list, &r)
+	rs.SetTimer(r.Until, ledger.Timer{})
+	rs.MarkDirty()
 }
 
 func (s *State) unreserved(ev model.Unreserved) {
@@ -42,9 +42,7 @@ func (s *State) unreserved(ev model.Unreserved) {
 
 // dropReservations ends some reservations. Tasks rejected for them are tried again.
 func (pl *placer) dropReservations(which func(*model.Reservation) bool) {
-	n := len(pl.queue.reservations)
-	pl.queue.reservations = slices.DeleteFunc(pl.queue.reservations, which)
-	if len(pl.queue.reservations) < n {
+	if pl.reserve.drop(which) {
 		pl.dropCache()
 		pl.MarkDirty()
 	}
@@ -52,8 +50,8 @@ func (pl *placer) dropReservations(which func(*model.Reservation) bool) {
 
 // latestEnd returns the latest likely end of a task that is started now, or false if its
 // run time is not known.
-func (q *schedulingQueue) latestEnd(t *model.Task) (units.Instant, bool) {
-	run, basis := q.predictor.RunTime(t)
+func (rs *reservations) latestEnd(t *model.Task) (units.Instant, bool) {
+	run, basis := rs.predictor.RunTime(t)
 	switch basis {
 	case predict.Known:
 		run = time.Duration(float64(run) * reservedKnown)
@@ -65,33 +63,33 @@ func (q *schedulingQueue) latestEnd(t *model.Task) (units.Instant, bool) {
 	if t.TimeLimit > 0 && (run == 0 || t.TimeLimit < run) {
 		run = t.TimeLimit
 	}
-	return q.Now().Add(run), run > 0
+	return rs.Now().Add(run), run > 0
 }
 
 // runsInto reports whether a task that is started now would run into a reservation.
-func (q *schedulingQueue) runsInto(t *model.Task, r *model.Reservation) bool {
-	if r.Until <= q.Now() {
+func (rs *reservations) runsInto(t *model.Task, r *model.Reservation) bool {
+	if r.Until <= rs.Now() {
 		return false
 	}
-	end, known := q.latestEnd(t)
+	end, known := rs.latestEnd(t)
 	if !known {
-		end = q.Now().Add(reservedAhead)
+		end = rs.Now().Add(reservedAhead)
 	}
-	return r.From <= q.Now() || end > r.From
+	return r.From <= rs.Now() || end > r.From
 }
 
 // reservation returns the reservation that keeps a task off a GPU with otherwise enough
 // room, or nil.
-func (q *schedulingQueue) reservation(t *model.Task, g *model.GPU) *model.Reservation {
-	left := q.FreeFor(t, g) - q.NeedOn(t, g)
-	for _, r := range q.reservations {
-		if r.IsFor(t) || !slices.Contains(r.GPUs, g.ID) || !q.runsInto(t, r) {
+func (rs *reservations) reservation(t *model.Task, g *model.GPU) *model.Reservation {
+	left := rs.FreeFor(t, g) - rs.NeedOn(t, g)
+	for _, r := range rs.list {
+		if r.IsFor(t) || !slices.Contains(r.GPUs, g.ID) || !rs.runsInto(t, r) {
 			continue
 		}
-		if r.Memory == 0 || q.RunsAlone(t) {
+		if r.Memory == 0 || rs.RunsAlone(t) {
 			return r
 		}
-		if left -= q.unused(r, g); left < 0 {
+		if left -= rs.unused(r, g); left < 0 {
 			return r
 		}
 	}
@@ -100,10 +98,10 @@ func (q *schedulingQueue) reservation(t *model.Task, g *model.GPU) *model.Reserv
 
 // unused returns the memory that a reservation keeps on a GPU beyond the memory of the
 // beneficiary's tasks there.
-func (q *schedulingQueue) unused(r *model.Reservation, g *model.GPU) units.Bytes {
+func (rs *reservations) unused(r *model.Reservation, g *model.GPU) units.Bytes {
 	left := r.Memory
 	for i := range g.Residents {
-		if t := q.TaskByID(g.Residents[i].Task); t != nil && r.IsFor(t) {
+		if t := rs.TaskByID(g.Residents[i].Task); t != nil && r.IsFor(t) {
 			left -= g.Residents[i].Taken()
 		}
 	}
@@ -111,10 +109,10 @@ func (q *schedulingQueue) unused(r *model.Reservation, g *model.GPU) units.Bytes
 }
 
 // withheld returns the reserved memory of a GPU that a task may not be granted.
-func (q *schedulingQueue) withheld(t *model.Task, g *model.GPU) (sum units.Bytes) {
-	for _, r := range q.reservations {
-		if !r.IsFor(t) && slices.Contains(r.GPUs, g.ID) && q.runsInto(t, r) {
-			sum += q.unused(r, g)
+func (rs *reservations) withheld(t *model.Task, g *model.GPU) (sum units.Bytes) {
+	for _, r := range rs.list {
+		if !r.IsFor(t) && slices.Contains(r.GPUs, g.ID) && rs.runsInto(t, r) {
+			sum += rs.unused(r, g)
 		}
 	}
 	return sum
@@ -123,16 +121,16 @@ func (q *schedulingQueue) withheld(t *model.Task, g *model.GPU) (sum units.Bytes
 // barred reports whether too few GPUs could take a task even if nothing else ran, because
 // the others are reserved, it is not pinned to them, or helpers use too much of their
 // machine. Such a task blocks no other.
-func (q *schedulingQueue) barred(t *model.Task) bool {
-	if q.helpersBar(t) {
+func (rs *reservations) barred(t *model.Task) bool {
+	if rs.helpersBar(t) {
 		return true
 	}
-	if t.GPUs == 0 || len(q.reservations) == 0 && len(t.Pinned) == 0 {
+	if t.GPUs == 0 || len(rs.list) == 0 && len(t.Pinned) == 0 {
 		return false
 	}
 	var able []*model.GPU
-	for _, g := range q.GPUList() {
-		if q.RoomFor(t, g) >= max(t.NeedOn(g), 1) && !q.reservedByUser(t, g) {
+	for _, g := range rs.GPUList() {
+		if rs.RoomFor(t, g) >= max(t.NeedOn(g), 1) && !rs.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}
@@ -140,23 +138,23 @@ func (q *schedulingQueue) barred(t *model.Task) bool {
 }
 
 // reservedByUser reports whether a task may not use a GPU however much room there is.
-func (q *schedulingQueue) reservedByUser(t *model.Task, g *model.GPU) bool {
-	if !t.MayUse(g.ID) || t.GPUs > 1 && g.MIG || !q.ResumeTargets(t, g) {
+func (rs *reservations) reservedByUser(t *model.Task, g *model.GPU) bool {
+	if !t.MayUse(g.ID) || t.GPUs > 1 && g.MIG || !rs.ResumeTargets(t, g) {
 		return true
 	}
-	return slices.ContainsFunc(q.reservations, func(r *model.Reservation) bool {
-		return !r.IsFor(t) && slices.Contains(r.GPUs, g.ID) && q.runsInto(t, r) &&
-			(r.Memory == 0 || q.RunsAlone(t) || q.Room(g, false)-q.unused(r, g) < max(t.NeedOn(g), 1))
+	return slices.ContainsFunc(rs.list, func(r *model.Reservation) bool {
+		return !r.IsFor(t) && slices.Contains(r.GPUs, g.ID) && rs.runsInto(t, r) &&
+			(r.Memory == 0 || rs.RunsAlone(t) || rs.Room(g, false)-rs.unused(r, g) < max(t.NeedOn(g), 1))
 	})
 }
 
 // LastReservation returns the highest reservation number so far.
-func (q *schedulingQueue) LastReservation() int { return q.lastReservation }
+func (rs *reservations) LastReservation() int { return rs.last }
 
 // Reservations lists copies of the reservations, the earliest begin first.
-func (q *schedulingQueue) Reservations() []model.Reservation {
-	all := make([]model.Reservation, 0, len(q.reservations))
-	for _, r := range q.reservations {
+func (rs *reservations) Reservations() []model.Reservation {
+	all := make([]model.Reservation, 0, len(rs.list))
+	for _, r := range rs.list {
 		c := *r
 		c.GPUs = slices.Clone(r.GPUs)
 		all = append(all, c)

@@ -8,19 +8,19 @@ import (
 
 // CannotResize says why a running task cannot have another allocation on its machine. It
 // returns the zero Reason if it can, or if it does not run.
-func (q *schedulingQueue) CannotResize(id model.TaskID, ask model.HostAsk) model.Reason {
-	t := q.TaskByID(id)
+func (rs *reservations) CannotResize(id model.TaskID, ask model.HostAsk) model.Reason {
+	t := rs.TaskByID(id)
 	if t == nil || !t.Resizable() {
 		return model.Reason{}
 	}
-	_, no := q.otherShare(t, ask)
+	_, no := rs.otherShare(t, ask)
 	return no
 }
 
 // node returns the machine of a placed task.
-func (q *schedulingQueue) node(t *model.Task) string {
+func (rs *reservations) node(t *model.Task) string {
 	if a := t.Current(); len(a.Grants) > 0 && a.Host == (model.HostShare{}) {
-		return q.GPU(a.Grants[0].GPU).Node
+		return rs.GPU(a.Grants[0].GPU).Node
 	}
 	return t.Current().Host.Node
 }
@@ -28,8 +28,8 @@ func (q *schedulingQueue) node(t *model.Task) string {
 // otherShare returns the allocation that a running task would have if it had requested
 // ask at its launch. Unchanged parts stay as they are. The reason says why the allocation
 // is not possible: the machine has too little, or the task uses more memory now.
-func (q *schedulingQueue) otherShare(t *model.Task, ask model.HostAsk) (model.HostShare, model.Reason) {
-	was, h := t.Current().Host, q.Host(q.node(t))
+func (rs *reservations) otherShare(t *model.Task, ask model.HostAsk) (model.HostShare, model.Reason) {
+	was, h := t.Current().Host, rs.Host(rs.node(t))
 	if h == nil || !h.Known {
 		return model.HostShare{Node: was.Node}, model.Reason{}
 	}
@@ -39,7 +39,7 @@ func (q *schedulingQueue) otherShare(t *model.Task, ask model.HostAsk) (model.Ho
 	wants := *t
 	wants.HostMem, wants.HostReserve, wants.CPUs = ask.Memory, ask.Reserve, ask.CPUs
 	wants.Normalize()
-	share := q.HostShareOf(&wants, then)
+	share := rs.HostShareOf(&wants, then)
 	if was.Memory > 0 && wants.HostMem == t.HostMem && wants.HostReserve == t.HostReserve {
 		share.Memory, share.Limit = was.Memory, was.Limit
 	}
@@ -50,20 +50,20 @@ func (q *schedulingQueue) otherShare(t *model.Task, ask model.HostAsk) (model.Ho
 	if has := h.Resident(t.ID); has != nil {
 		r = *has
 	}
-	return share, q.lacksFor(t, h, r, share)
+	return share, rs.lacksFor(t, h, r, share)
 }
 
 // lacksFor says why a task cannot have a new allocation on a machine in place of its
 // present one.
-func (q *schedulingQueue) lacksFor(t *model.Task, h *model.Host, r model.HostResident, share model.HostShare) model.Reason {
+func (rs *reservations) lacksFor(t *model.Task, h *model.Host, r model.HostResident, share model.HostShare) model.Reason {
 	more := max(share.Memory, r.Used) - max(r.Memory, r.Used)
 	switch {
 	case share.Limit < r.Used:
 		return model.Reason{Code: model.ReasonHostInUse, Have: r.Used, Of: share.Limit}
 	case share.Memory > h.MaxMemory() && share.Memory > r.Memory:
 		return model.Reason{Code: model.ReasonTooMuchHost, Need: share.Memory, Of: h.MaxMemory()}
-	case more > 0 && q.hostReservedAgainst(t, h):
-		return model.Reason{Code: model.ReasonHostKept, Task: q.head.Task}
+	case more > 0 && rs.hostReservedAgainst(t, h):
+		return model.Reason{Code: model.ReasonHostKept, Task: rs.head.Task}
 	case more > 0 && more > h.FreeMemory():
 		return model.Reason{Code: model.ReasonHostMemory, Need: share.Memory, Have: max(r.Memory, r.Used) + max(0, h.FreeMemory()), Of: h.Memory, Helpers: h.HelpersMemory()}
 	case share.CPUs > r.CPUs && share.CPUs-r.CPUs > h.CPUs-h.CPUsBooked:
@@ -75,7 +75,7 @@ func (q *schedulingQueue) lacksFor(t *model.Task, h *model.Host, r model.HostRes
 // resize changes the allocation of a running task if its machine has room. Otherwise
 // nothing changes.
 func (s *State) resize(t *model.Task, ask model.HostAsk) {
-	share, no := s.queue.otherShare(t, ask)
+	share, no := s.reserve.otherShare(t, ask)
 	if s.Recorded() != nil {
 		d, ok := s.Recorded().Resize(t.ID)
 		if !ok {

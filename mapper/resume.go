@@ -72,9 +72,7 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 	s.users.Occupy(t)
 	s.predictor.TasksChanged(gpus)
 	s.placer.markLaunched(gpus)
-	if s.queue.head.Task == t.ID {
-		s.queue.head = headReservation{}
-	}
+	s.reserve.dropHead(t.ID)
 	s.Decide(model.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
 }
 

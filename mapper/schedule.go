@@ -45,9 +45,9 @@ func (s *State) runCycle() {
 	if s.breakers.IsEnginePaused() {
 		p = s.launchProbe()
 	} else {
-		p = s.cycleUntilStable(s.queue.head)
+		p = s.cycleUntilStable(s.reserve.headReservation())
 		if s.expireNominations() { // expired nominations make GPUs available to all
-			p = s.cycleUntilStable(s.queue.head)
+			p = s.cycleUntilStable(s.reserve.headReservation())
 		}
 		s.preempter.rotate(p.blocked)
 		s.preempter.preempt(p)
@@ -75,7 +75,7 @@ func (s *State) cycle(before headReservation) *cycle {
 	p := &cycle{before: before}
 	s.preempter.released = false
 	s.placer.markChanged()
-	s.queue.head = headReservation{} // decided again below; tasks before the favoured one must not be affected
+	s.reserve.setHead(headReservation{}) // decided again below; tasks before the favoured one must not be affected
 	p.fit = s.placer.freeSummary(p)
 	if s.queue.waiting.byPriority {
 		s.byPriority(p)
@@ -179,7 +179,7 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.queue.barred(t) && !s.bounded(t) {
+				if t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.barred(t) && !s.bounded(t) {
 					if gpus := s.placer.place(p, t); gpus != nil {
 						line.remove(i)
 						s.bind(t, gpus)

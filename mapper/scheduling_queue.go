@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"fmt"
 	"slices"
 
 	"carma/mapper/fairshare"
@@ -11,8 +10,7 @@ import (
 )
 
 // schedulingQueue holds what decides in which order tasks are tried: the queues, the
-// tasks held for others or for their group, the reservations, and the GPUs reserved for
-// the first task that does not fit.
+// and the tasks held for others or for their group.
 type schedulingQueue struct {
 	*ledger.Ledger
 	users     *fairshare.Users
@@ -21,11 +19,7 @@ type schedulingQueue struct {
 	waiting   queues                          // the waiting tasks
 	followers map[model.TaskID][]model.TaskID // of each task, the held tasks that depend on it; look-up only; each list in order of number
 	groups    map[string]*group               // look-up only
-	// reservations are in order of number.
-	reservations    []*model.Reservation
-	lastReservation int
-	head            headReservation
-	reach           [2]int // the places in the recovery and the main queue that the last cycle reached; 0 is the end
+	reach     [2]int                          // the places in the recovery and the main queue that the last cycle reached; 0 is the end
 
 	sums backlog // derived from the waiting tasks
 }
@@ -53,38 +47,24 @@ func (q *schedulingQueue) clone(l *ledger.Ledger, us *fairshare.Users, pr *predi
 		}
 		c.groups[name] = n
 	}
-	c.reservations, c.lastReservation = make([]*model.Reservation, len(q.reservations)), q.lastReservation
-	for i, r := range q.reservations {
-		c.reservations[i] = new(*r)
-	}
-	c.head, c.reach = q.head, q.reach
-	c.head.GPUs = slices.Clone(q.head.GPUs)
+	c.reach = q.reach
 	return c
 }
 
 // queueSnapshot is the queue's section of a snapshot.
 type queueSnapshot struct {
-	Reserved []*model.Reservation `json:"reserved,omitempty"`
-	LastRes  int                  `json:"last_reservation,omitempty"`
-	Kept     headReservation      `json:"hold"`
-	Reach    [2]int               `json:"reach"`
+	Reach [2]int `json:"reach"`
 }
 
 func (q *schedulingQueue) snapshot() queueSnapshot {
-	return queueSnapshot{Reserved: q.reservations, LastRes: q.lastReservation, Kept: q.head, Reach: q.reach}
+	return queueSnapshot{Reach: q.reach}
 }
 
-func (q *schedulingQueue) restore(snap queueSnapshot) error {
-	for _, r := range snap.Reserved {
-		if r == nil || r.ID < 1 || r.ID > snap.LastRes || len(r.GPUs) == 0 {
-			return fmt.Errorf("a reservation is empty or has a number that was not given")
-		}
-	}
-	q.reservations, q.lastReservation, q.head, q.reach = snap.Reserved, snap.LastRes, snap.Kept, snap.Reach
+func (q *schedulingQueue) restore(snap queueSnapshot) {
+	q.reach = snap.Reach
 	for _, t := range q.TaskList() {
 		if t.Waiting() {
 			q.waiting.add(t)
 		}
 	}
-	return nil
 }

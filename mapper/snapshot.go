@@ -19,6 +19,7 @@ type snapshot struct {
 	ledgerSnapshot
 	breakersSnapshot
 	queueSnapshot
+	reservationsSnapshot
 	placerSnapshot
 	predictorSnapshot
 	usersSnapshot
@@ -44,7 +45,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
 		Format: snapshotFormat, Paused: s.paused, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again,
-		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.snapshot(),
+		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.snapshot(), reservationsSnapshot: s.reserve.snapshot(),
 		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
 	})
 }
@@ -86,7 +87,8 @@ func (snap *snapshot) state() (*State, error) {
 	if err := n.users.Restore(snap.usersSnapshot); err != nil {
 		return nil, err
 	}
-	if err := n.queue.restore(snap.queueSnapshot); err != nil {
+	n.queue.restore(snap.queueSnapshot)
+	if err := n.reserve.restore(snap.reservationsSnapshot); err != nil {
 		return nil, err
 	}
 	n.placer.restore(snap.placerSnapshot)

@@ -20,6 +20,7 @@ type State struct {
 	predictor *predict.Predictor
 	breakers  *breaker.Breakers
 	queue     *schedulingQueue
+	reserve   *reservations
 	placer    *placer
 	learner   *learner
 	preempter *preempter
@@ -47,14 +48,15 @@ func New(opt model.Options) *State {
 	l := ledger.New(opt, p.idleOnly)
 	s := &State{Ledger: l, users: fairshare.New(l), predictor: predict.New(l), breakers: breaker.New(l)}
 	s.queue = newSchedulingQueue(l, s.users, s.predictor)
-	s.placer = newPlacer(l, s.predictor, s.queue, p)
+	s.reserve = newReservations(l, s.predictor, s.queue)
+	s.placer = newPlacer(l, s.predictor, s.queue, s.reserve, p)
 	s.wire()
 	return s
 }
 
 // wire makes the parts that hold nothing but references to others.
 func (s *State) wire() {
-	s.preempter = &preempter{Ledger: s.Ledger, users: s.users, predictor: s.predictor, queue: s.queue, placer: s.placer}
+	s.preempter = &preempter{Ledger: s.Ledger, users: s.users, predictor: s.predictor, queue: s.queue, reserve: s.reserve, placer: s.placer}
 	s.learner = &learner{s.Ledger, s.users, s.predictor, s.queue, s.placer, s.preempter}
 }
 
@@ -131,7 +133,7 @@ func (s *State) take(ev model.Event) {
 	case model.LaunchingPaused:
 		s.launchingPaused(ev)
 	case model.Reserved:
-		s.queue.reserved(ev)
+		s.reserve.reserved(ev)
 	case model.Unreserved:
 		s.unreserved(ev)
 	case model.Pinned:

@@ -72,14 +72,14 @@ func (pre *preempter) bookSuspendedMemory(t *model.Task) {
 
 // hostHolds reports whether a machine has host memory for a task and for the GPU memory
 // of its victims. The memory that the victims lend counts as free.
-func (q *schedulingQueue) hostHolds(t *model.Task, h *model.Host, victims ...*model.Task) bool {
-	share, no := q.hostFits(t, h)
+func (rs *reservations) hostHolds(t *model.Task, h *model.Host, victims ...*model.Task) bool {
+	share, no := rs.hostFits(t, h)
 	if no.Code != "" && (no.Code != model.ReasonHostMemory || share.Memory > h.MaxMemory() || share.CPUs > 0 && share.CPUs > h.CPUs-h.CPUsBooked) {
 		return false
 	}
 	sum := share.Memory
 	for _, v := range victims {
-		sum += q.SuspendableOn(v) - q.LendsMemory(v)
+		sum += rs.SuspendableOn(v) - rs.LendsMemory(v)
 	}
 	return sum <= h.FreeMemory()
 }

@@ -50,17 +50,17 @@ func (pre *preempter) rotate(blocked []*model.Task) {
 		}
 		after.gpus = append(after.gpus, v)
 	}
-	kept := pre.queue.head
-	defer func() { pre.queue.head = kept }()
+	kept := pre.reserve.headReservation()
+	defer func() { pre.reserve.setHead(kept) }()
 	for _, t := range blocked {
 		victims, fits := after.makeRoom(t)
-		if fits && t.ID == pre.queue.head.Task {
-			pre.queue.head = headReservation{} // its GPUs are open to others once it runs
+		if fits && t.ID == pre.reserve.headReservation().Task {
+			pre.reserve.setHead(headReservation{}) // its GPUs are open to others once it runs
 		}
 		for _, id := range victims {
 			victim := pre.TaskByID(id)
 			why := model.Reason{Code: model.ReasonSlotUsed, Span: pre.SlotOf(victim)}
-			if !pre.queue.hostAllows(t, victim) || !pre.preemptTask(victim, why) {
+			if !pre.reserve.hostAllows(t, victim) || !pre.preemptTask(victim, why) {
 				pre.stopVictim(victim, why)
 			}
 		}
@@ -68,12 +68,12 @@ func (pre *preempter) rotate(blocked []*model.Task) {
 }
 
 // hostAllows reports whether a task has host memory while a victim is suspended for it.
-func (q *schedulingQueue) hostAllows(t, victim *model.Task) bool {
-	h := q.Host(victim.Last().Host.Node)
+func (rs *reservations) hostAllows(t, victim *model.Task) bool {
+	h := rs.Host(victim.Last().Host.Node)
 	if t.GPUs == 0 || h == nil || !h.Known {
 		return t.GPUs > 0
 	}
-	return q.hostHolds(t, h, victim)
+	return rs.hostHolds(t, h, victim)
 }
 
 func (pre *preempter) anySlotOver() bool {

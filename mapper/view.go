@@ -11,9 +11,9 @@ import (
 )
 
 // ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
-func (q *schedulingQueue) ReservedFor(id model.GPUID) model.TaskID {
-	if g := q.GPU(id); g != nil {
-		return q.reservedForTask(g)
+func (rs *reservations) ReservedFor(id model.GPUID) model.TaskID {
+	if g := rs.GPU(id); g != nil {
+		return rs.reservedForTask(g)
 	}
 	return 0
 }
@@ -43,7 +43,8 @@ func (s *State) Clone() *State {
 	c.predictor, c.breakers = s.predictor.Clone(c.Ledger), s.breakers.Clone(c.Ledger)
 	c.users = s.users.Clone(c.Ledger)
 	c.queue = s.queue.clone(c.Ledger, c.users, c.predictor)
-	c.placer = newPlacer(c.Ledger, c.predictor, c.queue, s.placer.policy)
+	c.reserve = s.reserve.clone(c.Ledger, c.predictor, c.queue)
+	c.placer = newPlacer(c.Ledger, c.predictor, c.queue, c.reserve, s.placer.policy)
 	c.placer.ring = s.placer.ring
 	c.wire()
 	return &c
@@ -85,13 +86,13 @@ func (s *State) CanaryDue() bool { return s.breakers.CanaryDue() }
 func (s *State) Position(id model.TaskID) int { return s.queue.Position(id) }
 
 // ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
-func (s *State) ReservedFor(id model.GPUID) model.TaskID { return s.queue.ReservedFor(id) }
+func (s *State) ReservedFor(id model.GPUID) model.TaskID { return s.reserve.ReservedFor(id) }
 
 // Reservations lists copies of the reservations, the earliest begin first.
-func (s *State) Reservations() []model.Reservation { return s.queue.Reservations() }
+func (s *State) Reservations() []model.Reservation { return s.reserve.Reservations() }
 
 // LastReservation returns the highest reservation number so far.
-func (s *State) LastReservation() int { return s.queue.LastReservation() }
+func (s *State) LastReservation() int { return s.reserve.LastReservation() }
 
 // QueueLen returns the number of waiting tasks.
 func (s *State) QueueLen() int { return s.queue.QueueLen() }
@@ -104,13 +105,13 @@ func (s *State) Ready(id model.TaskID) bool { return s.queue.Ready(id) }
 // suite in place of their present one. If not, the reason says what is missing. It
 // allocates nothing.
 func (s *State) HelpersFit(node, suite string, memory units.Bytes, cpus int64) model.Reason {
-	return s.queue.HelpersFit(node, suite, memory, cpus)
+	return s.reserve.HelpersFit(node, suite, memory, cpus)
 }
 
 // CannotResize says why a running task cannot have another allocation on its machine. It
 // returns the zero Reason if it can, or if it does not run.
 func (s *State) CannotResize(id model.TaskID, ask model.HostAsk) model.Reason {
-	return s.queue.CannotResize(id, ask)
+	return s.reserve.CannotResize(id, ask)
 }
 
 // Options returns a copy of the present options.
