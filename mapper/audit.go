@@ -31,7 +31,7 @@ func (s *State) Audit() error {
 	if err := s.auditPlaces(waiting); err != nil {
 		return err
 	}
-	if err := s.queue.auditHeld(); err != nil {
+	if err := s.queue.audit(); err != nil {
 		return err
 	}
 	if err := s.AuditKindLinks(); err != nil {
@@ -40,13 +40,7 @@ func (s *State) Audit() error {
 	if err := s.AuditCeiling(); err != nil {
 		return err
 	}
-	if err := s.queue.auditBacklog(); err != nil {
-		return err
-	}
 	if err := s.users.AuditUsers(s.queue.waitingList()); err != nil {
-		return err
-	}
-	if err := s.queue.waiting.audit(); err != nil {
 		return err
 	}
 	for _, g := range s.GPUList() {
@@ -94,13 +88,6 @@ func (s *State) auditPlaces(waiting map[model.TaskID]int) error {
 	}
 	if err := s.AuditHosts(); err != nil {
 		return err
-	}
-	for i := range s.queue.waiting.lanes {
-		for _, t := range s.queue.waiting.lanes[i].waiting() {
-			if laneOf(t) != i {
-				return fmt.Errorf("task %d is in the wrong queue", t.ID)
-			}
-		}
 	}
 	for _, t := range s.TaskList() {
 		if err := s.AuditTask(t, places[t.ID], waiting[t.ID]); err != nil {

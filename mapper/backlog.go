@@ -154,11 +154,9 @@ func (pl *placer) drain(b *backlog, limit float64) (least, most float64) {
 // counting above limit.
 func (pl *placer) drainExactly(limit float64) float64 {
 	work, most := 0.0, limit*float64(len(pl.GPUList()))
-	for i := range pl.queue.waiting.main() {
-		for _, line := range pl.queue.waiting.main()[i].lines {
-			for _, t := range line.waiting() {
-				work = pl.predictor.SMWork(t, work)
-			}
+	for i := range pl.queue.main() {
+		for _, t := range pl.queue.main()[i].waiting() {
+			work = pl.predictor.SMWork(t, work)
 		}
 	}
 	for _, g := range pl.GPUList() {

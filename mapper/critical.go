@@ -12,10 +12,10 @@ import (
 // work of running and waiting tasks. Shortest-first alone would leave long tasks to the
 // end, when most GPUs are idle. Only the highest priority that waits is considered.
 func (s *State) startCritical(p *cycle) {
-	lanes := s.queue.waiting.main()
+	lanes := s.queue.main()
 	if !s.Ledger.Options().ShortestFirst() || lanesLen(lanes) > criticalQueue*len(s.GPUList()) {
-		s.queue.sums = backlog{} // nothing would keep it up to date
-		return                   // no task is longer than so many together
+		s.queue.dropBacklog() // nothing would keep it up to date
+		return                // no task is longer than so many together
 	}
 	first := slices.IndexFunc(lanes, func(l lane) bool { return l.len() > 0 })
 	if first < 0 || lanes[first].users() > 1 {
@@ -42,7 +42,7 @@ func (s *State) startCritical(p *cycle) {
 			continue // a launch in this loop reached its user's limit, or was a probe
 		}
 		if gpus := s.placer.place(p, t); gpus != nil {
-			s.queue.waiting.remove(t)
+			s.queue.remove(t)
 			s.bind(t, gpus)
 			p.fit = s.placer.freeSummary(p)
 		} else if t.GPUs > 1 && p.favoured == nil {

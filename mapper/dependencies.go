@@ -41,9 +41,7 @@ func (s *State) addDependencies(t *model.Task) {
 			t.Waits = append(t.Waits, d)
 		}
 	}
-	for _, d := range t.Waits {
-		s.queue.followers[d.Task] = append(s.queue.followers[d.Task], t.ID)
-	}
+	s.queue.follow(t, t.Waits)
 }
 
 // followUp updates the tasks that depend on tasks ended in this step, and on tasks that
@@ -51,16 +49,12 @@ func (s *State) addDependencies(t *model.Task) {
 func (s *State) followUp() {
 	for i := 0; i < len(s.step.endings); i++ {
 		e := s.step.endings[i]
-		followers := s.queue.followers[e.id]
-		delete(s.queue.followers, e.id)
-		for _, id := range followers {
+		for _, id := range s.queue.takeFollowers(e.id) {
 			if t := s.TaskByID(id); t != nil {
 				s.follow(t, e)
 			}
 		}
-		if g := s.queue.groups[e.group]; g != nil {
-			s.advance(g)
-		}
+		s.advance(e.group)
 	}
 	s.step.endings = s.step.endings[:0]
 }
@@ -102,7 +96,7 @@ func (s *State) strike(t *model.Task, met func(model.Dependency) bool) {
 
 // announceStart updates the tasks that depend only on the start of a task.
 func (s *State) announceStart(of model.TaskID) {
-	for _, id := range s.queue.followers[of] {
+	for _, id := range s.queue.followersOf(of) {
 		if t := s.TaskByID(id); t != nil {
 			s.strike(t, func(d model.Dependency) bool { return d.Task == of && d.Condition == model.AfterStarted })
 		}
@@ -128,6 +122,35 @@ func (s *State) unblock(t *model.Task) {
 
 // withdraw ends a task that is in no queue yet.
 func (s *State) withdraw(t *model.Task, reason model.Reason) { s.finish(t, model.Cancelled, 0, reason) }
+
+// follow notes that a task waits for others.
+func (q *schedulingQueue) follow(t *model.Task, waits []model.Dependency) {
+	for _, d := range waits {
+		all := q.followers[d.Task]
+		i, _ := slices.BinarySearch(all, t.ID)
+		q.followers[d.Task] = slices.Insert(all, i, t.ID)
+	}
+}
+
+// unfollow notes that a task does not wait for others any more.
+func (q *schedulingQueue) unfollow(t *model.Task, waits []model.Dependency) {
+	for _, d := range waits {
+		q.followers[d.Task] = slices.DeleteFunc(q.followers[d.Task], func(id model.TaskID) bool { return id == t.ID })
+		if len(q.followers[d.Task]) == 0 {
+			delete(q.followers, d.Task)
+		}
+	}
+}
+
+// followersOf returns the tasks that wait for a task, in order of number.
+func (q *schedulingQueue) followersOf(id model.TaskID) []model.TaskID { return q.followers[id] }
+
+// takeFollowers removes and returns the tasks that wait for a task that has ended.
+func (q *schedulingQueue) takeFollowers(id model.TaskID) []model.TaskID {
+	all := q.followers[id]
+	delete(q.followers, id)
+	return all
+}
 
 // heldBy says what a task waits for before it may be queued, or returns "" if nothing
 // holds it.

@@ -39,9 +39,7 @@ func (s *State) overlooked() error {
 
 // inLine returns the waiting tasks, in queue order.
 func (s *State) inLine() (all []*model.Task) {
-	for i := range s.queue.waiting.lanes {
-		all = append(all, s.queue.waiting.lanes[i].waiting()...)
-	}
+	all = append(all, s.queue.waitingList()...)
 	return all
 }
 

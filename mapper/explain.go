@@ -104,7 +104,7 @@ func (s *State) Why(id model.TaskID) (Why, bool) {
 		}
 		return w, true
 	}
-	w.Position = s.queue.waiting.position(t)
+	w.Position = s.queue.position(t)
 	if t.Phase == model.Suspended && t.Suspension.Preemptor() != 0 {
 		w.Away = s.suspendedFor(t)
 	}
@@ -166,7 +166,7 @@ func (s *State) bindingReasonFitting(w *Why, t *model.Task) {
 	case !s.queue.inSight(t) && turn != nil:
 		w.Binding, w.Rule, w.Turn = model.Reason{Code: model.ReasonFairShare, Count: turn.Later}, model.RuleFairShare, turn
 	case !s.queue.inSight(t):
-		w.Binding = model.Reason{Code: model.ReasonLookAhead, Count: s.queue.waiting.place(t) - 1, Limit: s.Ledger.Options().LookAhead}
+		w.Binding = model.Reason{Code: model.ReasonLookAhead, Count: s.queue.place(t) - 1, Limit: s.Ledger.Options().LookAhead}
 	case s.again > s.Now(): // nothing has happened since the last cycle, but time has passed
 		w.Binding = model.Reason{Code: model.ReasonLookedAtLater, Span: s.again.Sub(s.Now())}
 	default:

@@ -18,7 +18,7 @@ func (s *State) cancel(ev model.Cancel) {
 		s.preempter.stop(t, asked)
 	default:
 		if t.Phase == model.Queued || t.Phase == model.Recovering {
-			s.queue.waiting.remove(t)
+			s.queue.remove(t)
 			s.queue.onDequeue(t)
 			s.preempter.clearNominations(t)
 			s.users.Dequeued(t)

@@ -32,13 +32,11 @@ func (q *schedulingQueue) enrol(t *model.Task) {
 // admit queues a task without unmet dependencies. If its group is at its limit, the task
 // is held until the group has room.
 func (s *State) admit(t *model.Task) {
-	g := s.queue.groups[t.Group]
-	if g == nil || t.Parallel <= 0 {
-		s.queueUp(t, g)
+	if !s.queue.addToLine(t) {
+		s.queueUp(t)
 		return
 	}
-	g.line.add(t)
-	s.advance(g)
+	s.advance(t.Group)
 	if t.Phase == model.Estimating {
 		t.Phase = model.Held
 	}
@@ -46,19 +44,15 @@ func (s *State) admit(t *model.Task) {
 
 // advance queues the held tasks that the limit of a group allows, in order of
 // number.
-func (s *State) advance(g *group) {
-	for g.line.len() > 0 && g.active < g.line.at(0).Parallel {
-		t := g.line.at(0)
-		g.line.remove(0)
-		s.queueUp(t, g)
+func (s *State) advance(group string) {
+	for t := s.queue.takeFromLine(group); t != nil; t = s.queue.takeFromLine(group) {
+		s.queueUp(t)
 	}
 }
 
 // queueUp queues a task, with the memory estimate learned while it was held.
-func (s *State) queueUp(t *model.Task, g *group) {
-	if g != nil {
-		g.active++
-	}
+func (s *State) queueUp(t *model.Task) {
+	s.queue.countActive(t, 1)
 	if t.Phase == model.Held {
 		if len(t.Attempts) == 0 { // else it has learned what it needs
 			s.learner.appraise(t)
@@ -68,6 +62,42 @@ func (s *State) queueUp(t *model.Task, g *group) {
 	back := cmp.Or(t.Back, model.Queued)
 	t.Back = ""
 	s.enqueue(t, back)
+}
+
+// addToLine holds a task for the limit of its group. It returns false if there is no limit.
+func (q *schedulingQueue) addToLine(t *model.Task) bool {
+	g := q.groups[t.Group]
+	if g == nil || t.Parallel <= 0 {
+		return false
+	}
+	g.line.add(t)
+	return true
+}
+
+// takeFromLine removes and returns the next task that is held only for the limit of a
+// group, or nil if the limit is reached or no task is held for it.
+func (q *schedulingQueue) takeFromLine(group string) *model.Task {
+	g := q.groups[group]
+	if g == nil || g.line.len() == 0 || g.active >= g.line.at(0).Parallel {
+		return nil
+	}
+	t := g.line.at(0)
+	g.line.remove(0)
+	return t
+}
+
+// leaveLine ends that a task is held for the limit of its group.
+func (q *schedulingQueue) leaveLine(t *model.Task) {
+	if g := q.groups[t.Group]; g != nil {
+		g.leaveLine(t)
+	}
+}
+
+// countActive counts a task of a group as queued or placed (1), or no longer (-1).
+func (q *schedulingQueue) countActive(t *model.Task, n int) {
+	if g := q.groups[t.Group]; g != nil {
+		g.active += n
+	}
 }
 
 // leaveGroup removes a task that ends from its group. was is its last phase before.
@@ -175,4 +205,11 @@ func (q *schedulingQueue) auditLine(name string, g *group) error {
 		return fmt.Errorf("task %d is held by the limit of group %s, of which %d are under way", g.line.at(0).ID, name, g.active)
 	}
 	return nil
+}
+
+// leaveLine removes a task from the line of its group, if it is there.
+func (g *group) leaveLine(t *model.Task) {
+	if i, ok := g.line.find(t); ok && g.line.at(i) == t {
+		g.line.remove(i)
+	}
 }

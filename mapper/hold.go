@@ -60,28 +60,14 @@ func (s *State) hold(t *model.Task, by, why string) {
 // shelve removes a waiting task from its queue, or from the line of its group. It no
 // longer counts for the limit of the group.
 func (s *State) shelve(t *model.Task) {
-	g := s.queue.groups[t.Group]
 	switch t.Phase {
 	case model.Queued, model.Recovering:
 		s.dequeue(t)
 		t.Back, t.Phase, t.Rank, t.Behind, t.Seat = t.Phase, model.Held, 0, 0, nil
 		s.MarkDirty()
-		if g != nil {
-			g.active--
-		}
+		s.queue.countActive(t, -1)
 	case model.Held:
-		if g != nil {
-			g.leaveLine(t)
-		}
+		s.queue.leaveLine(t)
 	}
-	if g != nil {
-		s.advance(g)
-	}
-}
-
-// leaveLine removes a task from the line of its group, if it is there.
-func (g *group) leaveLine(t *model.Task) {
-	if i, ok := g.line.find(t); ok && g.line.at(i) == t {
-		g.line.remove(i)
-	}
+	s.advance(t.Group)
 }

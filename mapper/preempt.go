@@ -92,7 +92,7 @@ func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 			ways = append(ways, w)
 		}
 	}
-	picked := pre.pickPreemptions(t, ways)
+	picked := pickPreemptions(ways, t.GPUs, func(node []preemption) bool { return pre.hostHoldsVictims(t, node) })
 	victims := victimsOn(picked)
 	switch {
 	case len(victims) == 0:
@@ -145,10 +145,10 @@ func (pre *preempter) nominateOriginal(t *model.Task) {
 	}
 }
 
-// pickPreemptions returns the cheapest preemptions, one for each GPU of a task, all on
-// one machine whose host memory holds the task and the suspended victims, or nil.
-func (pre *preempter) pickPreemptions(t *model.Task, all []preemption) (best []preemption) {
-	least, n := 0.0, t.GPUs
+// pickPreemptions returns the n cheapest preemptions that are all on one machine, for which
+// holds must be true, or nil.
+func pickPreemptions(all []preemption, n int, holds func(node []preemption) bool) (best []preemption) {
+	least := 0.0
 	for len(all) > 0 {
 		m := 1
 		for m < len(all) && all[m].g.Node == all[0].g.Node {
@@ -165,7 +165,7 @@ func (pre *preempter) pickPreemptions(t *model.Task, all []preemption) (best []p
 		for _, w := range node {
 			cost += w.cost
 		}
-		if (best == nil || cost < least) && pre.hostHoldsVictims(t, node) {
+		if (best == nil || cost < least) && holds(node) {
 			best, least = node, cost
 		}
 	}

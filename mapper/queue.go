@@ -34,6 +34,9 @@ func (l *line) add(t *model.Task) {
 	l.items = slices.Insert(l.items, l.head+i, t)
 }
 
+// sort sorts the tasks after their positions changed.
+func (l *line) sort() { slices.SortFunc(l.waiting(), byPosition) }
+
 // remove removes the i-th waiting task, moving the shorter side.
 func (l *line) remove(i int) {
 	at := l.head + i

@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"slices"
 	"time"
 
 	"carma/internal/units"
@@ -85,7 +84,7 @@ func (q *schedulingQueue) resort(which func(*model.Task) bool) {
 				}
 			}
 			if moved {
-				slices.SortFunc(line.waiting(), byPosition)
+				line.sort()
 			}
 		}
 	}

@@ -117,7 +117,7 @@ func (s *State) withdrawFrom(t *model.Task) {
 
 // dequeue removes a task from its queue.
 func (s *State) dequeue(t *model.Task) {
-	s.queue.waiting.remove(t)
+	s.queue.remove(t)
 	s.queue.onDequeue(t)
 	s.preempter.clearNominations(t)
 	s.users.Dequeued(t)
@@ -130,11 +130,8 @@ func (s *State) forceRelease(t *model.Task) {
 	if t.Phase != model.Held {
 		return // its estimate follows
 	}
-	g := s.queue.groups[t.Group]
-	if g != nil {
-		g.leaveLine(t)
-	}
-	s.queueUp(t, g)
+	s.queue.leaveLine(t)
+	s.queueUp(t)
 }
 
 // forceLaunch repeats a recorded launch, even if its grants exceed what is free now.

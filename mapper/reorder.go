@@ -26,7 +26,7 @@ func (s *State) queueMoved(ev model.QueueMoved) {
 	if t == nil || !t.Waiting() {
 		return
 	}
-	line := s.queue.waiting.lanes[laneOf(t)].lineOf(t)
+	line := s.queue.lineOf(t)
 	var mine []*model.Task
 	for _, other := range line.waiting() {
 		if other.User == t.User {
@@ -53,6 +53,6 @@ func (s *State) queueMoved(ev model.QueueMoved) {
 			s.placer.retry(other)
 		}
 	}
-	slices.SortFunc(line.waiting(), byPosition)
+	line.sort()
 	s.MarkDirty()
 }

@@ -37,7 +37,7 @@ func (s *State) schedule() {
 
 // runCycle runs a scheduling cycle if any task waits.
 func (s *State) runCycle() {
-	if s.queue.waiting.len() == 0 {
+	if s.queue.QueueLen() == 0 {
 		return
 	}
 	s.breakers.CloseTestedNamespaces()
@@ -77,12 +77,12 @@ func (s *State) cycle(before headReservation) *cycle {
 	s.placer.markChanged()
 	s.reserve.setHead(headReservation{}) // decided again below; tasks before the favoured one must not be affected
 	p.fit = s.placer.freeSummary(p)
-	if s.queue.waiting.byPriority {
+	if s.queue.byPriority() {
 		s.byPriority(p)
 		return p
 	}
-	s.queue.reach[0] = s.scanQueue(p, s.queue.waiting.recovery())
-	s.queue.reach[1] = 0
+	s.queue.setReach(0, s.scanQueue(p, s.queue.recovery()))
+	s.queue.setReach(1, 0)
 	if !s.queue.recoveryBlocks() {
 		if s.placer.policy.critical {
 			s.startCritical(p)
@@ -90,7 +90,7 @@ func (s *State) cycle(before headReservation) *cycle {
 		if p.reordered = s.preempter.released; p.reordered {
 			return p
 		}
-		s.queue.reach[1] = s.scanQueue(p, s.queue.waiting.main())
+		s.queue.setReach(1, s.scanQueue(p, s.queue.main()))
 	}
 	return p
 }
@@ -110,12 +110,13 @@ func (s *State) counted(blocked []*model.Task) (n int) {
 // before all of lower priorities, even if these recover or were suspended. Otherwise the
 // victims would take back the room that they have left.
 func (s *State) byPriority(p *cycle) {
-	s.queue.reach = [2]int{}
-	before, ahead := [2]int{}, false
-	for i := range s.queue.waiting.recovery() {
-		for q, lanes := range [2][]lane{s.queue.waiting.recovery(), s.queue.waiting.main()} {
+	s.queue.setReach(0, 0)
+	s.queue.setReach(1, 0)
+	before, reach, ahead := [2]int{}, [2]int{}, false
+	for i := range s.queue.recovery() {
+		for q, lanes := range [2][]lane{s.queue.recovery(), s.queue.main()} {
 			lane := lanes[i : i+1]
-			if lane[0].len() == 0 || s.queue.reach[q] > 0 {
+			if lane[0].len() == 0 || reach[q] > 0 {
 				continue
 			}
 			if q == 1 && !ahead && s.placer.policy.critical {
@@ -129,7 +130,8 @@ func (s *State) byPriority(p *cycle) {
 			if p.reordered {
 				return
 			} else if passed > 0 {
-				s.queue.reach[q] = before[q] + passed
+				reach[q] = before[q] + passed
+				s.queue.setReach(q, reach[q])
 			}
 			before[q] += lane[0].len()
 		}

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"fmt"
 	"slices"
 
 	"carma/mapper/fairshare"
@@ -31,6 +32,66 @@ func newSchedulingQueue(l *ledger.Ledger, us *fairshare.Users, pr *predict.Predi
 		q.waiting.turns = us
 	}
 	return q
+}
+
+// configured sorts the queue by the present options.
+func (q *schedulingQueue) configured() {
+	q.waiting.byPriority = q.Options().ByPriority()
+	q.resort(func(*model.Task) bool { return true })
+	if by := q.takesTurns(); by != q.waiting.turns {
+		q.waiting.refile(by)
+	}
+}
+
+// recovery and main return the lanes of the two queues, the highest priority first.
+func (q *schedulingQueue) recovery() []lane { return q.waiting.recovery() }
+
+func (q *schedulingQueue) main() []lane { return q.waiting.main() }
+
+// byPriority reports whether a priority of both queues goes before all lower ones.
+func (q *schedulingQueue) byPriority() bool { return q.waiting.byPriority }
+
+// add adds a waiting task.
+func (q *schedulingQueue) add(t *model.Task) { q.waiting.add(t) }
+
+// remove removes a task, and returns false if it does not wait.
+func (q *schedulingQueue) remove(t *model.Task) bool { return q.waiting.remove(t) }
+
+// before reports whether a comes before b.
+func (q *schedulingQueue) before(a, b *model.Task) bool { return q.waiting.before(a, b) }
+
+// lineOf returns the line of a waiting task.
+func (q *schedulingQueue) lineOf(t *model.Task) *line { return q.waiting.lanes[laneOf(t)].lineOf(t) }
+
+// place returns a waiting task's place in its queue, recovery or main, from 1.
+func (q *schedulingQueue) place(t *model.Task) int { return q.waiting.place(t) }
+
+// position returns a waiting task's place in the order of all lanes, from 1.
+func (q *schedulingQueue) position(t *model.Task) int { return q.waiting.position(t) }
+
+// setReach records the places in the recovery (0) and the main queue (1) that the present
+// cycle reached; 0 is the end.
+func (q *schedulingQueue) setReach(queue, place int) { q.reach[queue] = place }
+
+// dropBacklog drops the backlog. It is built again when it is needed.
+func (q *schedulingQueue) dropBacklog() { q.sums = backlog{} }
+
+// audit returns the first inconsistency of the queue.
+func (q *schedulingQueue) audit() error {
+	if err := q.auditHeld(); err != nil {
+		return err
+	}
+	if err := q.auditBacklog(); err != nil {
+		return err
+	}
+	for i := range q.waiting.lanes {
+		for _, t := range q.waiting.lanes[i].waiting() {
+			if laneOf(t) != i {
+				return fmt.Errorf("task %d is in the wrong queue", t.ID)
+			}
+		}
+	}
+	return q.waiting.audit()
 }
 
 // clone returns a copy for copies of the ledger, the users and the predictor.

@@ -162,7 +162,7 @@ func (s *State) configure(ev model.Configured) {
 	s.placer.policy, _ = policyNamed(ev.Options.Policy)
 	s.Configure(ev.Options, s.placer.policy.idleOnly)
 	s.placer.dropCache()
-	if s.queue.waiting.byPriority = s.Ledger.Options().ByPriority(); !s.Ledger.Options().Preempts() {
+	if !s.Ledger.Options().Preempts() {
 		s.preempter.clearAllNominations()
 	}
 	s.again = 0
@@ -173,10 +173,7 @@ func (s *State) configure(ev model.Configured) {
 		s.notBefore = next
 		s.SetTimer(next, ledger.Timer{})
 	}
-	s.queue.resort(func(*model.Task) bool { return true })
-	if by := s.queue.takesTurns(); by != s.queue.waiting.turns {
-		s.queue.waiting.refile(by)
-	}
+	s.queue.configured()
 	s.preempter.watchSlots()
 	s.preempter.judgeIdles()
 }
@@ -189,7 +186,7 @@ func (s *State) enqueueAt(t *model.Task, phase model.Phase, at units.Instant) {
 	t.Rank = s.queue.rankOf(t)
 	s.placer.retry(t)
 	s.users.Enqueued(t)
-	s.queue.waiting.add(t)
+	s.queue.add(t)
 	s.queue.onEnqueue(t)
 	if s.queue.inSight(t) {
 		s.MarkDirty()

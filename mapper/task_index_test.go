@@ -37,10 +37,8 @@ func TestResortOfAKind(t *testing.T) {
 
 // inQueue returns the order of the waiting tasks.
 func inQueue(s *State) (ids []model.TaskID) {
-	for i := range s.queue.waiting.lanes {
-		for _, t := range s.queue.waiting.lanes[i].waiting() {
-			ids = append(ids, t.ID)
-		}
+	for _, t := range s.queue.waitingList() {
+		ids = append(ids, t.ID)
 	}
 	return ids
 }

@@ -189,7 +189,7 @@ func (r *timeslice) room(t *model.Task, g *model.GPU) ([]model.TaskID, bool) {
 	var over []*model.Task
 	for i := range g.Residents {
 		v := pre.TaskByID(g.Residents[i].Task)
-		if pre.SlotEnds(v) <= pre.Now() && pre.queue.waiting.before(t, pre.rotated(v)) {
+		if pre.SlotEnds(v) <= pre.Now() && pre.queue.before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
 	}

@@ -118,19 +118,10 @@ func (s *State) replaceDependencies(t *model.Task, after []model.Dependency) {
 			waits = append(waits, d)
 		}
 	}
-	for _, d := range t.Waits {
-		s.queue.followers[d.Task] = slices.DeleteFunc(s.queue.followers[d.Task], func(id model.TaskID) bool { return id == t.ID })
-		if len(s.queue.followers[d.Task]) == 0 {
-			delete(s.queue.followers, d.Task)
-		}
-	}
+	s.queue.unfollow(t, t.Waits)
 	waited := !t.Ready()
 	t.After, t.Waits = append([]model.Dependency(nil), after...), waits // a nil list becomes the empty list
-	for _, d := range waits {
-		all := s.queue.followers[d.Task]
-		i, _ := slices.BinarySearch(all, t.ID)
-		s.queue.followers[d.Task] = slices.Insert(all, i, t.ID)
-	}
+	s.queue.follow(t, waits)
 	if t.Ready() && waited {
 		s.unblock(t)
 	} else if !t.Ready() {
