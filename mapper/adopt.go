@@ -24,7 +24,7 @@ func (s *State) adoptOrphan(ev model.OrphanAdopted) {
 		return
 	}
 	if t == nil {
-		t = s.queue.addOrphan(ev)
+		t = s.queue.AddOrphan(ev)
 	}
 	if a := t.Current(); a != nil { // it ran on, unrecorded
 		a.Ended, a.Class = s.Now(), model.ExitInfrastructure
@@ -59,23 +59,6 @@ func (s *State) adoptOrphan(ev model.OrphanAdopted) {
 		l, ok := d.(model.Launch)
 		return ok && l.Task == t.ID
 	})
-}
-
-// addOrphan adds the task of an orphaned container.
-func (q *schedulingQueue) addOrphan(ev model.OrphanAdopted) *model.Task {
-	q.UseID(ev.ID)
-	t := &model.Task{Request: ev.Request, Phase: model.Held, Submitted: q.Now()}
-	if ev.Launched > 0 {
-		t.Submitted = min(ev.Launched, q.Now())
-	}
-	for _, grant := range ev.Grants {
-		t.NextGrant = max(t.NextGrant, grant.Memory.Clamp())
-	}
-	t.GPUs, t.Estimate.Memory, t.NextExclusive = len(ev.Grants), t.NextGrant, t.Exclusive // if it runs again
-	t.Normalize()
-	q.AddTask(t)
-	q.enrol(t)
-	return t
 }
 
 func lastOf(t *model.Task) int {

@@ -17,10 +17,10 @@ func TestDrain(t *testing.T) {
 			for range 20 {
 				l.note(l.s.Step(l.next()))
 			}
-			if err := l.s.queue.auditBacklog(); err != nil {
+			if err := l.s.queue.AuditBacklog(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			b := l.s.queue.backlog()
+			b := l.s.queue.Backlog()
 			limit := 1e9 // nothing is left out
 			least, most := l.s.placer.drain(b, limit)
 			if exactly := l.s.placer.drainExactly(limit); least > exactly || exactly > most || most-least > 1e-3*most {
@@ -29,7 +29,7 @@ func TestDrain(t *testing.T) {
 			lane := 1
 			exactly := l.s.placer.drainExactly(limit)
 			var want []*model.Task
-			for _, w := range b.byRun[lane] {
+			for _, w := range b.Lane(lane) {
 				if run, _ := l.s.predictor.RunTime(w); run.Seconds() >= exactly {
 					want = append(want, w)
 				}

@@ -57,7 +57,7 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 	if t.GPUs == 0 {
 		t.Speed = 1
 	}
-	s.queue.onDequeue(t)
+	s.queue.LeaveBacklog(t)
 	s.preempter.clearNominations(t)
 	s.AllocateHost(t, share)
 	t.Attempts = append(t.Attempts, a)

@@ -43,7 +43,7 @@ func cacheOf(g *model.GPU) *gpuCache {
 // dropCache drops all cached results. Raising learned makes the results of tasks stale.
 func (pl *placer) dropCache() {
 	pl.DropDerived()
-	pl.queue.dropBacklog()
+	pl.queue.DropBacklog()
 	pl.predictor.DropDerived()
 	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock, table: scoreTable{version: pl.cache.table.version}}
 	for _, g := range pl.GPUList() {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"carma/mapper/model"
+	"carma/mapper/queue"
 )
 
 // startCritical starts critical tasks ahead of their place in the queue. A task is
@@ -12,13 +13,13 @@ import (
 // work of running and waiting tasks. Shortest-first alone would leave long tasks to the
 // end, when most GPUs are idle. Only the highest priority that waits is considered.
 func (s *State) startCritical(p *cycle) {
-	lanes := s.queue.main()
-	if !s.Ledger.Options().ShortestFirst() || lanesLen(lanes) > criticalQueue*len(s.GPUList()) {
-		s.queue.dropBacklog() // nothing would keep it up to date
+	lanes := s.queue.Main()
+	if !s.Ledger.Options().ShortestFirst() || queue.LanesLen(lanes) > criticalQueue*len(s.GPUList()) {
+		s.queue.DropBacklog() // nothing would keep it up to date
 		return                // no task is longer than so many together
 	}
-	first := slices.IndexFunc(lanes, func(l lane) bool { return l.len() > 0 })
-	if first < 0 || lanes[first].users() > 1 {
+	first := slices.IndexFunc(lanes, func(l queue.Lane) bool { return l.Len() > 0 })
+	if first < 0 || lanes[first].Users() > 1 {
 		return // users take turns, however long their tasks are
 	}
 	critical := s.step.critical[:0]
@@ -42,7 +43,7 @@ func (s *State) startCritical(p *cycle) {
 			continue // a launch in this loop reached its user's limit, or was a probe
 		}
 		if gpus := s.placer.place(p, t); gpus != nil {
-			s.queue.remove(t)
+			s.queue.Remove(t)
 			s.bind(t, gpus)
 			p.fit = s.placer.freeSummary(p)
 		} else if t.GPUs > 1 && p.favoured == nil {
@@ -54,12 +55,12 @@ func (s *State) startCritical(p *cycle) {
 // critical returns the tasks of a lane of the main queue whose run time is at least
 // drain, the longest first.
 func (pl *placer) critical(lane int) []*model.Task {
-	b := pl.queue.backlog()
-	all := b.byRun[lane]
-	least, most := pl.drain(b, b.weights.Of(all[0]).run.Seconds())
+	b := pl.queue.Backlog()
+	all := b.Lane(lane)
+	least, most := pl.drain(b, b.RunTime(all[0]).Seconds())
 	atLeast := func(drain float64) int {
 		i, _ := slices.BinarySearchFunc(all, drain, func(t *model.Task, drain float64) int {
-			if b.weights.Of(t).run.Seconds() >= drain {
+			if b.RunTime(t).Seconds() >= drain {
 				return -1
 			}
 			return 1
@@ -68,7 +69,7 @@ func (pl *placer) critical(lane int) []*model.Task {
 	}
 	n := atLeast(least)
 	if n != atLeast(most) {
-		n = atLeast(pl.drainExactly(b.weights.Of(all[0]).run.Seconds()))
+		n = atLeast(pl.drainExactly(b.RunTime(all[0]).Seconds()))
 	}
 	return all[:n]
 }

@@ -39,7 +39,7 @@ func (s *State) overlooked() error {
 
 // inLine returns the waiting tasks, in queue order.
 func (s *State) inLine() (all []*model.Task) {
-	all = append(all, s.queue.waitingList()...)
+	all = append(all, s.queue.WaitingList()...)
 	return all
 }
 

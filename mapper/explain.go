@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"carma/mapper/model"
+	"carma/mapper/queue"
 )
 
 // Check returns an *[model.ImpossibleError] with the nearest possible value if a request cannot
@@ -79,7 +80,7 @@ type Why struct {
 	// Nearest is, for ReasonTurnedDown, the rejection by the GPU that is closest to being
 	// usable. Turn says who goes first, for RuleFairShare.
 	Nearest *model.Rejection
-	Turn    *Turn
+	Turn    *queue.Turn
 	// Away says why and for how long it is suspended, if it waits to resume.
 	Away model.Reason
 }
@@ -99,12 +100,12 @@ func (s *State) Why(id model.TaskID) (Why, bool) {
 		if t.Phase == model.Suspending && t.Suspension.Preemptor() != 0 {
 			w.Binding = s.suspendedFor(t)
 		}
-		if rule, reason := s.queue.heldBy(t); rule != "" {
+		if rule, reason := s.queue.HeldBy(t); rule != "" {
 			w.Rule, w.Binding = rule, reason
 		}
 		return w, true
 	}
-	w.Position = s.queue.position(t)
+	w.Position = s.queue.PositionOf(t)
 	if t.Phase == model.Suspended && t.Suspension.Preemptor() != 0 {
 		w.Away = s.suspendedFor(t)
 	}
@@ -143,7 +144,7 @@ func (s *State) bindingReason(w *Why, t *model.Task) {
 		w.Binding, w.Rule = over, model.RuleQuota
 	case s.IsNominated(t) && s.LeavingForOther(t.ID):
 		w.Binding = s.preempting(t)
-	case !t.GoesFirst() && s.queue.recoveryBlocks():
+	case !t.GoesFirst() && s.queue.RecoveryBlocks():
 		w.Binding.Code = model.ReasonRecoveryFirst
 	case s.Now() < s.notBefore:
 		w.Binding = model.Reason{Code: model.ReasonInterval, Span: s.Ledger.Options().Interval}
@@ -159,14 +160,14 @@ func (s *State) bindingReason(w *Why, t *model.Task) {
 // bindingReasonFitting handles a task that fits: others go first, or it is about to
 // start.
 func (s *State) bindingReasonFitting(w *Why, t *model.Task) {
-	turn := s.queue.fairly(t)
+	turn := s.queue.TurnBefore(t)
 	switch {
 	case s.launchLimitReached():
 		w.Binding = model.Reason{Code: model.ReasonHanding, Count: s.inflightLaunches(), Limit: s.Ledger.Options().LaunchesAtOnce}
-	case !s.queue.inSight(t) && turn != nil:
+	case !s.queue.InSight(t) && turn != nil:
 		w.Binding, w.Rule, w.Turn = model.Reason{Code: model.ReasonFairShare, Count: turn.Later}, model.RuleFairShare, turn
-	case !s.queue.inSight(t):
-		w.Binding = model.Reason{Code: model.ReasonLookAhead, Count: s.queue.place(t) - 1, Limit: s.Ledger.Options().LookAhead}
+	case !s.queue.InSight(t):
+		w.Binding = model.Reason{Code: model.ReasonLookAhead, Count: s.queue.Place(t) - 1, Limit: s.Ledger.Options().LookAhead}
 	case s.again > s.Now(): // nothing has happened since the last cycle, but time has passed
 		w.Binding = model.Reason{Code: model.ReasonLookedAtLater, Span: s.again.Sub(s.Now())}
 	default:
@@ -187,7 +188,7 @@ func (s *State) bindingReasonGPUs(w *Why, t *model.Task) {
 	w.Binding = model.Reason{Code: model.ReasonTurnedDown, Count: len(w.Fits), Limit: t.GPUs}
 	nearest := s.nearest(w.Rejected)
 	w.Nearest = &nearest
-	if w.Turn = s.queue.fairly(t); w.Turn != nil {
+	if w.Turn = s.queue.TurnBefore(t); w.Turn != nil {
 		w.Rule = model.RuleFairShare
 	}
 }

@@ -18,8 +18,8 @@ func (s *State) cancel(ev model.Cancel) {
 		s.preempter.stop(t, asked)
 	default:
 		if t.Phase == model.Queued || t.Phase == model.Recovering {
-			s.queue.remove(t)
-			s.queue.onDequeue(t)
+			s.queue.Remove(t)
+			s.queue.LeaveBacklog(t)
 			s.preempter.clearNominations(t)
 			s.users.Dequeued(t)
 			s.MarkDirty()
@@ -75,7 +75,7 @@ func (s *State) end(t *model.Task, phase model.Phase, code int, reason model.Rea
 	t.Phase, t.Ended, t.Code, t.Reason = phase, s.Now(), code, reason
 	s.RemoveTask(t)
 	s.breakers.TaskEnded(t.ID)
-	s.queue.leaveGroup(t, was)
+	s.queue.LeaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.HasStarted(), t.Group})
 	s.reserve.dropHead(t.ID)
 	s.Decide(model.Finish{Task: *t})

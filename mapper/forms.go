@@ -25,7 +25,7 @@ func WrittenAs() [][2]any {
 // [model.ReasonCode] is one more such type; package words has its values.
 func Words() []any {
 	return []any{
-		model.Phases, Conditions,
+		model.Phases, model.Conditions,
 		[]model.Class{model.ExitOK, model.ExitProgram, model.ExitGPUOOM, model.ExitSuspectedOOM, model.ExitHostOOM, model.ExitInfrastructure, model.ExitEvicted, model.ExitMPSFault, model.ExitCannotStart, model.ExitStopped},
 		[]model.SuspendKind{model.SuspendHere, model.SuspendMove},
 		[]model.Sharing{model.SharingUsers, model.SharingTurns, model.SharingAlone},

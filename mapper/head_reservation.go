@@ -63,7 +63,7 @@ func (pl *placer) overtakesOn(t *model.Task, id model.TaskID, g *model.GPU) bool
 	if pl.reserve.headReservation().Until != 0 {
 		return !t.GoesFirst() && t.Priority <= pl.TaskByID(id).Priority && !pl.endsInTime(t, g)
 	}
-	return pl.queue.before(pl.TaskByID(id), t)
+	return pl.queue.Before(pl.TaskByID(id), t)
 }
 
 // markBlocked records that t does not fit. Aging starts for the first such task of a
@@ -77,7 +77,7 @@ func (pl *placer) markBlocked(p *cycle, t *model.Task) {
 			t.BlockedAt = pl.Now()
 		}
 	}
-	if p.favoured != nil || t.BlockedAt == 0 || pl.Now() < t.BlockedAt.Add(pl.queue.patience(t)) {
+	if p.favoured != nil || t.BlockedAt == 0 || pl.Now() < t.BlockedAt.Add(pl.queue.Patience(t)) {
 		return
 	}
 	p.favoured = t

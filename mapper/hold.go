@@ -65,9 +65,9 @@ func (s *State) shelve(t *model.Task) {
 		s.dequeue(t)
 		t.Back, t.Phase, t.Rank, t.Behind, t.Seat = t.Phase, model.Held, 0, 0, nil
 		s.MarkDirty()
-		s.queue.countActive(t, -1)
+		s.queue.CountActive(t, -1)
 	case model.Held:
-		s.queue.leaveLine(t)
+		s.queue.LeaveGroupLine(t)
 	}
 	s.advance(t.Group)
 }

@@ -13,7 +13,7 @@ func (rs *reservations) hostReservedAgainst(t *model.Task, h *model.Host) bool {
 	if k == nil || k.Node != h.Node || rs.head.Task == t.ID || rs.TaskByID(rs.head.Task) == nil {
 		return false
 	}
-	return rs.queue.before(rs.TaskByID(rs.head.Task), t)
+	return rs.queue.Before(rs.TaskByID(rs.head.Task), t)
 }
 
 // hostReservation names the machine whose memory is reserved for a task.

@@ -42,7 +42,7 @@ func (r *timeslice) victimsAt(t *model.Task, h *model.Host) (victims []model.Tas
 	var over []*model.Task
 	then.Residents = slices.DeleteFunc(then.Residents, func(x model.HostResident) bool {
 		v := pre.TaskByID(x.Task)
-		if pre.SlotEnds(v) <= pre.Now() && pre.queue.before(t, pre.rotated(v)) {
+		if pre.SlotEnds(v) <= pre.Now() && pre.queue.Before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
 		return v.Phase == model.Stopping

@@ -6,6 +6,7 @@ import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/queue"
 )
 
 // enterKind adds a task's kind to the history.
@@ -13,7 +14,7 @@ func (ln *learner) enterKind(t *model.Task) {
 	if dropped := ln.predictor.AddKind(t); dropped != "" {
 		ln.reestimate(dropped)
 		for _, w := range ln.WaitingOf(dropped, nil) {
-			ln.queue.onEnqueue(w)
+			ln.queue.UpdateBacklog(w)
 		}
 	}
 }
@@ -33,10 +34,10 @@ func (ln *learner) learn(t *model.Task, a *model.Attempt) {
 	case concerns == nil:
 		ln.reestimate(t.Kind)
 		if ln.Options().ShortestFirst() {
-			ln.queue.resortKind(t.Kind)
+			ln.queue.ResortKind(t.Kind)
 		}
 	case ln.Options().ShortestFirst():
-		ln.queue.resort(concerns)
+		ln.queue.Resort(concerns)
 	}
 }
 
@@ -63,7 +64,7 @@ type learner struct {
 	*ledger.Ledger
 	users     *fairshare.Users
 	predictor *predict.Predictor
-	queue     *schedulingQueue
+	queue     *queue.Queue
 	placer    *placer
 	preempter *preempter
 }
@@ -108,7 +109,7 @@ func (ln *learner) propagateLoad(t *model.Task) {
 			if ln.placer.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
 				ln.placer.retry(w)
 			}
-			ln.queue.onEnqueue(w)
+			ln.queue.UpdateBacklog(w)
 		}
 	})
 }
@@ -121,7 +122,7 @@ func (ln *learner) propagateMemory(t *model.Task) {
 		if w.Learner {
 			ln.appraise(w)
 			ln.placer.retry(w)
-			ln.queue.onEnqueue(w)
+			ln.queue.UpdateBacklog(w)
 		}
 	})
 }

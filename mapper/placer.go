@@ -4,6 +4,7 @@ import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/queue"
 )
 
 // placer finds the GPUs for a task: it filters and scores them, and the policy chooses.
@@ -11,7 +12,7 @@ import (
 type placer struct {
 	*ledger.Ledger
 	predictor *predict.Predictor
-	queue     *schedulingQueue
+	queue     *queue.Queue
 	reserve   *reservations
 	policy    *policy
 	ring      int // round-robin's position in the list of GPUs
@@ -28,7 +29,7 @@ type placer struct {
 	openGPUs []*model.GPU
 }
 
-func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *schedulingQueue, rs *reservations, p *policy) *placer {
+func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *queue.Queue, rs *reservations, p *policy) *placer {
 	return &placer{Ledger: l, predictor: pr, queue: q, reserve: rs, policy: p}
 }
 

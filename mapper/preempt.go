@@ -92,7 +92,10 @@ func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 			ways = append(ways, w)
 		}
 	}
-	picked := pickPreemptions(ways, t.GPUs, func(node []preemption) bool { return pre.hostHoldsVictims(t, node) })
+	picked := pickPreemptions(ways, t.GPUs, func(node []preemption) bool {
+		h := pre.Host(node[0].g.Node)
+		return h == nil || !h.Known || pre.reserve.hostHolds(t, h, victimsOn(node)...)
+	})
 	victims := victimsOn(picked)
 	switch {
 	case len(victims) == 0:
@@ -170,16 +173,6 @@ func pickPreemptions(all []preemption, n int, holds func(node []preemption) bool
 		}
 	}
 	return best
-}
-
-// hostHoldsVictims reports whether a machine has host memory for a task and for all its
-// victims there.
-func (pre *preempter) hostHoldsVictims(t *model.Task, node []preemption) bool {
-	h := pre.Host(node[0].g.Node)
-	if h == nil || !h.Known {
-		return true
-	}
-	return pre.reserve.hostHolds(t, h, victimsOn(node)...)
 }
 
 // victimsOn returns all victims, each once: a victim on several GPUs leaves all of them.

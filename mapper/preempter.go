@@ -4,6 +4,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/predict"
+	"carma/mapper/queue"
 )
 
 // preempter takes GPUs from running tasks: it suspends them, or stops them so that they
@@ -13,7 +14,7 @@ type preempter struct {
 	*ledger.Ledger
 	users     *fairshare.Users
 	predictor *predict.Predictor
-	queue     *schedulingQueue
+	queue     *queue.Queue
 	reserve   *reservations
 	placer    *placer
 

@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/queue"
 
 	"pgregory.net/rapid"
 )
@@ -40,7 +41,7 @@ func (m *machine) reorders(t *rapid.T) {
 	for _, task := range before.Tasks() {
 		was, is := before.Position(task.ID), c.Position(task.ID)
 		switch {
-		case !waits || task.User != moved.User || m.opt.Fair() && task.Account != moved.Account || laneOf(&task) != laneOf(moved):
+		case !waits || task.User != moved.User || m.opt.Fair() && task.Account != moved.Account || queue.LaneOf(&task) != queue.LaneOf(moved):
 			if was != is {
 				t.Fatalf("%+v moved task %d from place %d to %d", ev, task.ID, was, is)
 			}
@@ -99,7 +100,7 @@ func (m *machine) changes(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "after changes") == 0 {
 		var after []model.Dependency
 		for range rapid.IntRange(0, 2).Draw(t, "dependencies") {
-			after = append(after, model.Dependency{Task: model.TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "after")), Condition: rapid.SampledFrom(append(Conditions, "never")).Draw(t, "condition")})
+			after = append(after, model.Dependency{Task: model.TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "after")), Condition: rapid.SampledFrom(append(model.Conditions, "never")).Draw(t, "condition")})
 		}
 		c.After = &model.After{Tasks: after}
 	}
@@ -267,6 +268,6 @@ func set[T any](to *T, from *T) {
 
 func valid(after []model.Dependency, of model.TaskID) bool {
 	return !slices.ContainsFunc(after, func(d model.Dependency) bool {
-		return !slices.Contains(Conditions, d.Condition) || d.Task < 1 || d.Task >= of
+		return !slices.Contains(model.Conditions, d.Condition) || d.Task < 1 || d.Task >= of
 	})
 }

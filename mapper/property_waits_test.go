@@ -29,7 +29,7 @@ func (m *machine) anyWaits(t *rapid.T, r *model.Request) {
 		}
 		r.After = append(r.After, model.Dependency{
 			Task:      model.TaskID(rapid.Int64Range(max(1, int64(latest)-4), int64(latest)).Draw(t, "after")),
-			Condition: rapid.SampledFrom(Conditions).Draw(t, "condition"),
+			Condition: rapid.SampledFrom(model.Conditions).Draw(t, "condition"),
 		})
 	}
 }

@@ -22,10 +22,10 @@ var pureImports = []string{"cmp", "container/heap", "encoding/json", "fmt", "mat
 
 // ourImports lists the packages of ours that the core may import. They follow the same
 // rules, and each may import those before it.
-var ourImports = []string{"carma/internal/units", "carma/mapper/interference", "carma/mapper/model", "carma/mapper/ledger", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker"}
+var ourImports = []string{"carma/internal/units", "carma/mapper/interference", "carma/mapper/model", "carma/mapper/ledger", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/queue"}
 
 // coreFolders lists the folders of the core that hold its types, rules and constants.
-var coreFolders = []string{"model", "ledger", "fairshare", "predict", "breaker", "."}
+var coreFolders = []string{"model", "ledger", "fairshare", "predict", "breaker", "queue", "."}
 
 // coreSources parses the sources of all folders of the core.
 func coreSources(t *testing.T) (all []*ast.File) {
@@ -52,8 +52,8 @@ var mapRanges = map[string]string{
 	"ledger.(*taskIndex).TaskList":       "sorts afterwards",
 	"ledger.(*taskIndex).AnyTask":        "asks whether there is one; the order does not matter",
 	"ledger.(*Ledger).Suspended":         "sorts afterwards",
-	"(*schedulingQueue).auditHeld":       "checks each group by itself, decides nothing",
-	"(*schedulingQueue).clone":           "copies into another map",
+	"queue.(*Queue).auditHeld":           "checks each group by itself, decides nothing",
+	"queue.(*Queue).Clone":               "copies into another map",
 	"predict.(*Predictor).Clone":         "copies into another map",
 	"Forms":                              "copies into another map",
 }

@@ -117,8 +117,8 @@ func (s *State) withdrawFrom(t *model.Task) {
 
 // dequeue removes a task from its queue.
 func (s *State) dequeue(t *model.Task) {
-	s.queue.remove(t)
-	s.queue.onDequeue(t)
+	s.queue.Remove(t)
+	s.queue.LeaveBacklog(t)
 	s.preempter.clearNominations(t)
 	s.users.Dequeued(t)
 	s.reserve.dropHead(t.ID)
@@ -130,7 +130,7 @@ func (s *State) forceRelease(t *model.Task) {
 	if t.Phase != model.Held {
 		return // its estimate follows
 	}
-	s.queue.leaveLine(t)
+	s.queue.LeaveGroupLine(t)
 	s.queueUp(t)
 }
 

@@ -1,34 +1,19 @@
 package mapper
 
 import (
-	"cmp"
 	"slices"
 
 	"carma/mapper/model"
 )
-
-// byPosition is the order within a line: by rank, then in order of submission. A task
-// that was put at the back comes after all tasks that had been submitted or put at the
-// back before.
-func byPosition(x, y *model.Task) int {
-	a, b := x.Position(), y.Position()
-	if c := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(max(a.ID, a.Behind), max(b.ID, b.Behind))); c != 0 {
-		return c
-	}
-	if a.Behind > 0 && b.Behind > 0 && a.QueuedAt != b.QueuedAt {
-		return cmp.Compare(a.QueuedAt, b.QueuedAt)
-	}
-	return cmp.Or(model.CompareBools(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Turn, b.Turn), cmp.Compare(x.ID, y.ID))
-}
 
 func (s *State) queueMoved(ev model.QueueMoved) {
 	t := s.TaskByID(ev.Task)
 	if t == nil || !t.Waiting() {
 		return
 	}
-	line := s.queue.lineOf(t)
+	line := s.queue.LineOf(t)
 	var mine []*model.Task
-	for _, other := range line.waiting() {
+	for _, other := range line.Waiting() {
 		if other.User == t.User {
 			mine = append(mine, other)
 		}
@@ -53,6 +38,6 @@ func (s *State) queueMoved(ev model.QueueMoved) {
 			s.placer.retry(other)
 		}
 	}
-	line.sort()
+	line.Sort()
 	s.MarkDirty()
 }

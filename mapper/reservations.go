@@ -7,6 +7,7 @@ import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/queue"
 )
 
 // reservations holds what is reserved: GPUs for users at later times, and GPUs or host
@@ -15,19 +16,19 @@ import (
 type reservations struct {
 	*ledger.Ledger
 	predictor *predict.Predictor
-	queue     *schedulingQueue
+	queue     *queue.Queue
 
 	list []*model.Reservation // in order of number
 	last int                  // the highest number so far
 	head headReservation
 }
 
-func newReservations(l *ledger.Ledger, pr *predict.Predictor, q *schedulingQueue) *reservations {
+func newReservations(l *ledger.Ledger, pr *predict.Predictor, q *queue.Queue) *reservations {
 	return &reservations{Ledger: l, predictor: pr, queue: q}
 }
 
 // clone returns a copy for copies of the ledger, the predictor and the queue.
-func (rs *reservations) clone(l *ledger.Ledger, pr *predict.Predictor, q *schedulingQueue) *reservations {
+func (rs *reservations) clone(l *ledger.Ledger, pr *predict.Predictor, q *queue.Queue) *reservations {
 	c := newReservations(l, pr, q)
 	c.list, c.last = make([]*model.Reservation, len(rs.list)), rs.last
 	for i, r := range rs.list {

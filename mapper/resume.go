@@ -66,7 +66,7 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 	s.placer.retry(t)
 	s.takesAll(t)
 	s.placer.addResident(t, gpus, grants, alone)
-	s.queue.onDequeue(t)
+	s.queue.LeaveBacklog(t)
 	s.preempter.clearNominations(t)
 	s.users.Dequeued(t)
 	s.users.Occupy(t)

@@ -1,10 +1,9 @@
 package mapper
 
 import (
-	"slices"
-
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/queue"
 )
 
 // cycle is one scheduling cycle.
@@ -30,7 +29,7 @@ func (s *State) schedule() {
 	s.ClearDirty()
 	s.learner.learnLoads()
 	s.shrink()
-	s.queue.sortUsers()
+	s.queue.SortUsers()
 	s.runCycle()
 	s.preempter.evacuate()
 }
@@ -52,7 +51,7 @@ func (s *State) runCycle() {
 		s.preempter.rotate(p.blocked)
 		s.preempter.preempt(p)
 	}
-	s.queue.fairTick()
+	s.queue.FairTick()
 	if s.placer.policy.pick != nil && p.head != nil && s.again <= s.Now() { // with time, a rejected placement may become acceptable
 		s.again = s.Now().Add(forecastValid)
 		s.SetTimer(s.again, ledger.Timer{})
@@ -77,20 +76,20 @@ func (s *State) cycle(before headReservation) *cycle {
 	s.placer.markChanged()
 	s.reserve.setHead(headReservation{}) // decided again below; tasks before the favoured one must not be affected
 	p.fit = s.placer.freeSummary(p)
-	if s.queue.byPriority() {
+	if s.queue.ByPriority() {
 		s.byPriority(p)
 		return p
 	}
-	s.queue.setReach(0, s.scanQueue(p, s.queue.recovery()))
-	s.queue.setReach(1, 0)
-	if !s.queue.recoveryBlocks() {
+	s.queue.SetReach(0, s.scanQueue(p, s.queue.Recovery()))
+	s.queue.SetReach(1, 0)
+	if !s.queue.RecoveryBlocks() {
 		if s.placer.policy.critical {
 			s.startCritical(p)
 		}
 		if p.reordered = s.preempter.released; p.reordered {
 			return p
 		}
-		s.queue.setReach(1, s.scanQueue(p, s.queue.main()))
+		s.queue.SetReach(1, s.scanQueue(p, s.queue.Main()))
 	}
 	return p
 }
@@ -110,13 +109,13 @@ func (s *State) counted(blocked []*model.Task) (n int) {
 // before all of lower priorities, even if these recover or were suspended. Otherwise the
 // victims would take back the room that they have left.
 func (s *State) byPriority(p *cycle) {
-	s.queue.setReach(0, 0)
-	s.queue.setReach(1, 0)
+	s.queue.SetReach(0, 0)
+	s.queue.SetReach(1, 0)
 	before, reach, ahead := [2]int{}, [2]int{}, false
-	for i := range s.queue.recovery() {
-		for q, lanes := range [2][]lane{s.queue.recovery(), s.queue.main()} {
+	for i := range s.queue.Recovery() {
+		for q, lanes := range [2][]queue.Lane{s.queue.Recovery(), s.queue.Main()} {
 			lane := lanes[i : i+1]
-			if lane[0].len() == 0 || reach[q] > 0 {
+			if lane[0].Len() == 0 || reach[q] > 0 {
 				continue
 			}
 			if q == 1 && !ahead && s.placer.policy.critical {
@@ -131,44 +130,24 @@ func (s *State) byPriority(p *cycle) {
 				return
 			} else if passed > 0 {
 				reach[q] = before[q] + passed
-				s.queue.setReach(q, reach[q])
+				s.queue.SetReach(q, reach[q])
 			}
-			before[q] += lane[0].len()
+			before[q] += lane[0].Len()
 		}
 	}
-}
-
-// recoveryBlocks reports whether a recovering task keeps the whole main queue
-// from starting.
-func (q *schedulingQueue) recoveryBlocks() bool {
-	if q.Options().Recovery != model.RecoverOriginal {
-		return false
-	}
-	return slices.ContainsFunc(q.waiting.recovery(), func(l lane) bool {
-		return slices.ContainsFunc(l.waiting(), func(t *model.Task) bool { return t.Phase == model.Recovering })
-	})
-}
-
-// inSight reports whether the last cycle reached a waiting task's place in its queue.
-func (q *schedulingQueue) inSight(t *model.Task) bool {
-	reach := q.reach[1]
-	if t.GoesFirst() {
-		reach = q.reach[0]
-	}
-	return reach == 0 || q.waiting.place(t) <= reach
 }
 
 // scanQueue tries the tasks of one queue and returns how many it passed over before it
 // stopped, or 0 if it reached the end. Tasks in back-off, tasks that need a missing GPU,
 // and tasks over their user's quota or of a full namespace do not count for the
 // look-ahead.
-func (s *State) scanQueue(p *cycle, lanes []lane) int {
+func (s *State) scanQueue(p *cycle, lanes []queue.Lane) int {
 	tried, passed, launched := 0, 0, false
 	before := len(p.blocked)
 	for l := range lanes {
 		lane := &lanes[l]
-		for _, line := range lane.lines {
-			for i := 0; i < line.len(); {
+		for _, line := range lane.Lines() {
+			for i := 0; i < line.Len(); {
 				if tried == s.Ledger.Options().LookAhead && launched {
 					tried, launched = s.counted(p.blocked[before:]), false
 				}
@@ -180,13 +159,13 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 					}
 					return passed
 				}
-				t := line.at(i)
+				t := line.At(i)
 				if t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.barred(t) && !s.bounded(t) {
 					if gpus := s.placer.place(p, t); gpus != nil {
-						line.remove(i)
+						line.Remove(i)
 						s.bind(t, gpus)
 						launched = true
-						if s.queue.updateShareRank(t, lane) || s.preempter.released {
+						if s.queue.UpdateShareRank(t, lane) || s.preempter.released {
 							p.reordered = true
 							return passed
 						}

@@ -10,6 +10,7 @@ import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/queue"
 )
 
 // snapshot is a state's form on disk. Each part has its section; JSON has all fields in
@@ -35,6 +36,7 @@ type (
 	usersSnapshot     = fairshare.Snapshot
 	predictorSnapshot = predict.Snapshot
 	breakersSnapshot  = breaker.Snapshot
+	queueSnapshot     = queue.Snapshot
 )
 
 // snapshotFormat is the format that this version writes. It reads all formats from 1 on:
@@ -45,7 +47,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
 		Format: snapshotFormat, Paused: s.paused, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again,
-		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.snapshot(), reservationsSnapshot: s.reserve.snapshot(),
+		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.Save(), reservationsSnapshot: s.reserve.snapshot(),
 		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
 	})
 }
@@ -87,19 +89,19 @@ func (snap *snapshot) state() (*State, error) {
 	if err := n.users.Restore(snap.usersSnapshot); err != nil {
 		return nil, err
 	}
-	n.queue.restore(snap.queueSnapshot)
+	n.queue.Restore(snap.queueSnapshot)
 	if err := n.reserve.restore(snap.reservationsSnapshot); err != nil {
 		return nil, err
 	}
 	n.placer.restore(snap.placerSnapshot)
-	if err := n.auditPlaces(n.queue.waitingTasks()); err != nil { // what follows reads the grants of tasks
+	if err := n.auditPlaces(n.queue.WaitingTasks()); err != nil { // what follows reads the grants of tasks
 		return nil, err
 	}
-	n.queue.regroup(n.TaskList())
+	n.queue.Rebuild(n.TaskList())
 	if n.predictor.FindMPSDomains() {
 		n.placer.dropCache()
 	}
 	n.FillShares()
-	n.users.Recount(n.queue.waitingList())
+	n.users.Recount(n.queue.WaitingList())
 	return n, n.Audit()
 }

@@ -9,6 +9,7 @@ import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/queue"
 )
 
 // State is the whole state of the mapper. It is not safe for concurrent use: one
@@ -19,7 +20,7 @@ type State struct {
 	users     *fairshare.Users
 	predictor *predict.Predictor
 	breakers  *breaker.Breakers
-	queue     *schedulingQueue
+	queue     *queue.Queue
 	reserve   *reservations
 	placer    *placer
 	learner   *learner
@@ -47,7 +48,7 @@ func New(opt model.Options) *State {
 	}
 	l := ledger.New(opt, p.idleOnly)
 	s := &State{Ledger: l, users: fairshare.New(l), predictor: predict.New(l), breakers: breaker.New(l)}
-	s.queue = newSchedulingQueue(l, s.users, s.predictor)
+	s.queue = queue.New(l, s.users, s.predictor)
 	s.reserve = newReservations(l, s.predictor, s.queue)
 	s.placer = newPlacer(l, s.predictor, s.queue, s.reserve, p)
 	s.wire()
@@ -173,7 +174,7 @@ func (s *State) configure(ev model.Configured) {
 		s.notBefore = next
 		s.SetTimer(next, ledger.Timer{})
 	}
-	s.queue.configured()
+	s.queue.Configured()
 	s.preempter.watchSlots()
 	s.preempter.judgeIdles()
 }
@@ -183,12 +184,12 @@ func (s *State) enqueue(t *model.Task, phase model.Phase) { s.enqueueAt(t, phase
 
 func (s *State) enqueueAt(t *model.Task, phase model.Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
-	t.Rank = s.queue.rankOf(t)
+	t.Rank = s.queue.RankOf(t)
 	s.placer.retry(t)
 	s.users.Enqueued(t)
-	s.queue.add(t)
-	s.queue.onEnqueue(t)
-	if s.queue.inSight(t) {
+	s.queue.Add(t)
+	s.queue.UpdateBacklog(t)
+	if s.queue.InSight(t) {
 		s.MarkDirty()
 	}
 	if t.NotBefore > s.Now() {

@@ -10,7 +10,7 @@ func (s *State) submitted(ev model.TaskSubmitted) {
 	t := &model.Task{Request: ev.Request, Phase: model.Estimating, Submitted: s.Now()}
 	t.Normalize()
 	s.AddTask(t)
-	s.queue.enrol(t)
+	s.queue.AddToGroup(t)
 	s.addDependencies(t)
 }
 

@@ -91,7 +91,7 @@ func (pre *preempter) stopVictim(t *model.Task, why model.Reason) {
 func (pre *preempter) onSuspended(t *model.Task, why model.Reason) {
 	switch why.Code {
 	case model.ReasonSlotUsed:
-		pre.queue.toTheBack(t)
+		pre.queue.PutLast(t)
 	case model.ReasonSlowing:
 		t.Evictions++
 	case model.ReasonOveruse:

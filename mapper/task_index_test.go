@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/queue"
 
 	"pgregory.net/rapid"
 )
@@ -18,7 +19,7 @@ import (
 func TestResortOfAKind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(DefaultsOf("carma"))
-		for i := range rapid.IntRange(2, 4*fewMoves).Draw(t, "tasks") {
+		for i := range rapid.IntRange(2, 4*queue.FewMoves).Draw(t, "tasks") {
 			at := units.Instant(time.Duration(i) * time.Minute)
 			r := model.Request{ID: model.TaskID(i + 1), Kind: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "kind"), Priority: rapid.SampledFrom([]model.Priority{model.Low, model.Normal}).Draw(t, "priority")}
 			s.Step(model.TaskSubmitted{At: at, Request: r})
@@ -27,8 +28,8 @@ func TestResortOfAKind(t *testing.T) {
 		kind := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "learned")
 		s.learnKinds(&predict.KindHistory{Kind: kind, Peak: units.GiB, Alone: time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes")) * time.Minute})
 		plain := s.Clone()
-		plain.queue.resort(func(*model.Task) bool { return true })
-		s.queue.resortKind(kind)
+		plain.queue.Resort(func(*model.Task) bool { return true })
+		s.queue.ResortKind(kind)
 		if got, want := inQueue(s), inQueue(plain); !slices.Equal(got, want) {
 			t.Fatalf("order %v, by sorting %v", got, want)
 		}
@@ -37,7 +38,7 @@ func TestResortOfAKind(t *testing.T) {
 
 // inQueue returns the order of the waiting tasks.
 func inQueue(s *State) (ids []model.TaskID) {
-	for _, t := range s.queue.waitingList() {
+	for _, t := range s.queue.WaitingList() {
 		ids = append(ids, t.ID)
 	}
 	return ids

@@ -189,7 +189,7 @@ func (r *timeslice) room(t *model.Task, g *model.GPU) ([]model.TaskID, bool) {
 	var over []*model.Task
 	for i := range g.Residents {
 		v := pre.TaskByID(g.Residents[i].Task)
-		if pre.SlotEnds(v) <= pre.Now() && pre.queue.before(t, pre.rotated(v)) {
+		if pre.SlotEnds(v) <= pre.Now() && pre.queue.Before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
 	}
@@ -214,20 +214,17 @@ func (r *timeslice) room(t *model.Task, g *model.GPU) ([]model.TaskID, bool) {
 // goes before a waiting task, the running task does not stop for that one.
 func (pre *preempter) rotated(t *model.Task) *model.Task {
 	c := *t
-	pre.queue.toTheBack(&c)
+	pre.queue.PutLast(&c)
 	c.Phase = model.Queued
-	c.Rank = pre.queue.rankOf(&c)
+	c.Rank = pre.queue.RankOf(&c)
 	return &c
 }
-
-// toTheBack puts a task behind all tasks submitted up to now.
-func (q *schedulingQueue) toTheBack(t *model.Task) { t.Behind, t.QueuedAt = q.LastID(), q.Now() }
 
 // slotOver requeues a task after its attempt was stopped for others.
 func (s *State) slotOver(t *model.Task, a *model.Attempt) {
 	reason := t.StopReason
 	a.NotAtFault = true
 	t.SlotUsed, t.StopReason = false, model.Reason{}
-	s.queue.toTheBack(t)
+	s.queue.PutLast(t)
 	s.requeue(t, model.Queued, reason)
 }

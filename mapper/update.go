@@ -111,17 +111,17 @@ func (ln *learner) updateWaiting(t *model.Task, c *model.TaskUpdate) {
 func (s *State) replaceDependencies(t *model.Task, after []model.Dependency) {
 	var waits []model.Dependency
 	for _, d := range after {
-		if !slices.Contains(Conditions, d.Condition) || d.Task < 1 || d.Task >= t.ID {
+		if !slices.Contains(model.Conditions, d.Condition) || d.Task < 1 || d.Task >= t.ID {
 			return
 		}
 		if of := s.TaskByID(d.Task); of != nil && (d.Condition != model.AfterStarted || !of.HasStarted()) {
 			waits = append(waits, d)
 		}
 	}
-	s.queue.unfollow(t, t.Waits)
+	s.queue.Unfollow(t, t.Waits)
 	waited := !t.Ready()
 	t.After, t.Waits = append([]model.Dependency(nil), after...), waits // a nil list becomes the empty list
-	s.queue.follow(t, waits)
+	s.queue.Follow(t, waits)
 	if t.Ready() && waited {
 		s.unblock(t)
 	} else if !t.Ready() {

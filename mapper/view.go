@@ -18,18 +18,6 @@ func (rs *reservations) ReservedFor(id model.GPUID) model.TaskID {
 	return 0
 }
 
-// Position returns a waiting task's place in the order of all queues, from 1, or 0.
-func (q *schedulingQueue) Position(id model.TaskID) int {
-	t := q.TaskByID(id)
-	if t == nil || !t.Waiting() {
-		return 0
-	}
-	return q.waiting.position(t)
-}
-
-// QueueLen returns the number of waiting tasks.
-func (q *schedulingQueue) QueueLen() int { return q.waiting.len() }
-
 // Placed returns the number of placed tasks.
 func (s *State) Placed() int {
 	return s.users.Placed()
@@ -42,7 +30,7 @@ func (s *State) Clone() *State {
 	c.inflight = slices.Clone(s.inflight)
 	c.predictor, c.breakers = s.predictor.Clone(c.Ledger), s.breakers.Clone(c.Ledger)
 	c.users = s.users.Clone(c.Ledger)
-	c.queue = s.queue.clone(c.Ledger, c.users, c.predictor)
+	c.queue = s.queue.Clone(c.Ledger, c.users, c.predictor)
 	c.reserve = s.reserve.clone(c.Ledger, c.predictor, c.queue)
 	c.placer = newPlacer(c.Ledger, c.predictor, c.queue, c.reserve, s.placer.policy)
 	c.placer.ring = s.placer.ring

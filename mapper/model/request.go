@@ -190,3 +190,6 @@ type Method string
 
 // WholeGPU is a whole GPU, in the unit of shares.
 const WholeGPU = 1_000_000
+
+// Conditions lists all conditions.
+var Conditions = []Condition{AfterOK, AfterAny, AfterStarted}

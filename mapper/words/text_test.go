@@ -7,6 +7,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/queue"
 )
 
 const gib = units.GiB
@@ -151,8 +152,8 @@ func TestRejections(t *testing.T) {
 // TestWhy: the one line that says why a task waits.
 func TestWhy(t *testing.T) {
 	idle := &model.Rejection{Rule: model.RuleIdle, Tasks: 1}
-	group := &mapper.Turn{Later: 1, User: "ada", Account: "lab", Use: 3600, Own: "bob"}
-	turn := &mapper.Turn{Later: 2, User: "ada", Use: 180, Own: "bob", OwnUse: 3549}
+	group := &queue.Turn{Later: 1, User: "ada", Account: "lab", Use: 3600, Own: "bob"}
+	turn := &queue.Turn{Later: 2, User: "ada", Use: 180, Own: "bob", OwnUse: 3549}
 	for _, row := range []struct {
 		w    mapper.Why
 		want string
@@ -169,7 +170,7 @@ func TestWhy(t *testing.T) {
 			"GPU 0 has 1 task, an idle GPU is needed; by fair share 2 later tasks of others go first, as ada has used 0.1 GPU hours and bob 1.0 GPU hours"},
 		{mapper.Why{Binding: model.Reason{Code: model.ReasonFairShare, Count: 1}, Turn: group},
 			"by fair share 1 later task of others goes first, as group lab has used 1.0 GPU hours and bob 0.0 GPU hours"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonFairShare, Count: 1}, Turn: &mapper.Turn{Later: 1, User: "ada", Own: "bob", OwnUse: 3600}},
+		{mapper.Why{Binding: model.Reason{Code: model.ReasonFairShare, Count: 1}, Turn: &queue.Turn{Later: 1, User: "ada", Own: "bob", OwnUse: 3600}},
 			"by fair share 1 later task of others goes first, as ada has used 0.0 GPU hours and bob 1.0 GPU hours"},
 	} {
 		if got := Why(row.w); got != row.want {

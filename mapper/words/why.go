@@ -5,6 +5,7 @@ import (
 
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/queue"
 )
 
 // Why returns, in one line, the reason why a task waits, or "" if it does not.
@@ -37,7 +38,7 @@ func why(w mapper.Why) string {
 	return text
 }
 
-func turn(t mapper.Turn) string {
+func turn(t queue.Turn) string {
 	return fmt.Sprintf("by fair share %s first, as %s has used %s and %s %s",
 		laterTasks(t.Later), whose(t.User, t.Account), gpuHours(t.Use), whose(t.Own, t.OwnAccount), gpuHours(t.OwnUse))
 }

@@ -1,4 +1,4 @@
-package mapper
+package queue
 
 import (
 	"time"
@@ -7,10 +7,10 @@ import (
 	"carma/mapper/model"
 )
 
-// rankOf returns the rank of a waiting task in its lane. Lower ranks go first; equal
+// RankOf returns the rank of a waiting task in its lane. Lower ranks go first; equal
 // ranks are ordered by task number. The rank is set when the task enters the lane, and
 // again when something is learned about the task.
-func (q *schedulingQueue) rankOf(t *model.Task) units.Instant {
+func (q *Queue) RankOf(t *model.Task) units.Instant {
 	if !q.Options().ShortestFirst() || t.GoesFirst() {
 		return 0
 	}
@@ -34,57 +34,57 @@ const (
 	maxRankGPUs = 8
 )
 
-// resortKind recomputes the ranks of the waiting tasks of a kind, and moves the tasks
+// ResortKind recomputes the ranks of the waiting tasks of a kind, and moves the tasks
 // whose ranks change.
-func (q *schedulingQueue) resortKind(kind string) {
+func (q *Queue) ResortKind(kind string) {
 	waiting := q.WaitingOf(kind, nil)
-	if len(waiting) > fewMoves {
-		q.resort(func(t *model.Task) bool { return t.Kind == kind })
+	if len(waiting) > FewMoves {
+		q.Resort(func(t *model.Task) bool { return t.Kind == kind })
 		return
 	}
 	for _, t := range waiting {
-		q.onEnqueue(t)
-		if rank := q.rankOf(t); rank != t.Rank {
+		q.UpdateBacklog(t)
+		if rank := q.RankOf(t); rank != t.Rank {
 			q.waiting.move(t, rank)
 		}
 	}
 	q.MarkDirty()
 }
 
-// fewMoves is the largest number of tasks for which moving each is cheaper than sorting
+// FewMoves is the largest number of tasks for which moving each is cheaper than sorting
 // all, in the queue and in the backlog.
-const fewMoves = 32
+const FewMoves = 32
 
 // move changes the rank of a waiting task.
 func (q *queues) move(t *model.Task, rank units.Instant) {
-	line := q.lanes[laneOf(t)].lineOf(t)
+	line := q.lanes[LaneOf(t)].LineOf(t)
 	i, _ := line.find(t)
-	line.remove(i)
+	line.Remove(i)
 	t.Rank = rank
-	line.add(t)
+	line.Add(t)
 }
 
-// resort recomputes the ranks of the waiting tasks that a filter selects, and moves the
+// Resort recomputes the ranks of the waiting tasks that a filter selects, and moves the
 // tasks whose ranks change.
-func (q *schedulingQueue) resort(which func(*model.Task) bool) {
+func (q *Queue) Resort(which func(*model.Task) bool) {
 	n := 0
 	for i := range q.waiting.lanes {
 		for _, line := range q.waiting.lanes[i].lines {
 			moved := false
-			for _, t := range line.waiting() {
+			for _, t := range line.Waiting() {
 				if !which(t) {
 					continue
 				}
-				if n++; n > fewMoves {
-					q.sums = backlog{}
+				if n++; n > FewMoves {
+					q.sums = Backlog{}
 				}
-				q.onEnqueue(t)
-				if rank := q.rankOf(t); rank != t.Rank {
+				q.UpdateBacklog(t)
+				if rank := q.RankOf(t); rank != t.Rank {
 					t.Rank, moved = rank, true // a task moved by its user to another's position stays there
 				}
 			}
 			if moved {
-				line.sort()
+				line.Sort()
 			}
 		}
 	}

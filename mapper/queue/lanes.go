@@ -1,6 +1,7 @@
-package mapper
+package queue
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,23 +9,29 @@ import (
 	"carma/mapper/model"
 )
 
-// line is one list of waiting tasks by rank, then in order of submission. The cost of
+// Line is one list of waiting tasks by rank, then in order of submission. The cost of
 // adding at the end and removing near the front does not depend on its length.
-type line struct {
+type Line struct {
 	user  *fairshare.User // the user of these tasks, in the order fair; else nil
 	items []*model.Task
 	head  int // items[:head] were removed
 }
 
-func (l *line) len() int               { return len(l.items) - l.head }
-func (l *line) at(i int) *model.Task   { return l.items[l.head+i] }
-func (l *line) waiting() []*model.Task { return l.items[l.head:] }
+// Len returns the number of waiting tasks.
+func (l *Line) Len() int { return len(l.items) - l.head }
 
-func (l *line) find(t *model.Task) (int, bool) {
-	return slices.BinarySearchFunc(l.waiting(), t, byPosition)
+// At returns the i-th waiting task, from 0.
+func (l *Line) At(i int) *model.Task { return l.items[l.head+i] }
+
+// Waiting returns the waiting tasks. The list is shared: it changes with the line.
+func (l *Line) Waiting() []*model.Task { return l.items[l.head:] }
+
+func (l *Line) find(t *model.Task) (int, bool) {
+	return slices.BinarySearchFunc(l.Waiting(), t, byPosition)
 }
 
-func (l *line) add(t *model.Task) {
+// Add adds a task at its position.
+func (l *Line) Add(t *model.Task) {
 	if l.head > 64 && l.head > len(l.items)/2 {
 		n := copy(l.items, l.items[l.head:])
 		clear(l.items[n:])
@@ -34,13 +41,13 @@ func (l *line) add(t *model.Task) {
 	l.items = slices.Insert(l.items, l.head+i, t)
 }
 
-// sort sorts the tasks after their positions changed.
-func (l *line) sort() { slices.SortFunc(l.waiting(), byPosition) }
+// Sort sorts the tasks after their positions changed.
+func (l *Line) Sort() { slices.SortFunc(l.Waiting(), byPosition) }
 
-// remove removes the i-th waiting task, moving the shorter side.
-func (l *line) remove(i int) {
+// Remove removes the i-th waiting task, moving the shorter side.
+func (l *Line) Remove(i int) {
 	at := l.head + i
-	if i < l.len()/2 {
+	if i < l.Len()/2 {
 		copy(l.items[l.head+1:at+1], l.items[l.head:at])
 		l.items[l.head] = nil
 		l.head++
@@ -51,46 +58,51 @@ func (l *line) remove(i int) {
 	l.items = l.items[:len(l.items)-1]
 }
 
-// lane is a priority class of a queue. It has one line, or in the order fair one per
+// Lane is a priority class of a queue. It has one line, or in the order fair one per
 // user, in the order of the users. So a scheduling cycle sorts some hundred users and not
 // a hundred thousand tasks.
-type lane struct {
-	lines  []*line
-	byUser map[model.UserAccount]*line // look-up only; nil if there is one line
+type Lane struct {
+	lines  []*Line
+	byUser map[model.UserAccount]*Line // look-up only; nil if there is one line
 }
 
-func (l *lane) len() int {
+// Len returns the number of waiting tasks.
+func (l *Lane) Len() int {
 	n := 0
 	for _, line := range l.lines {
-		n += line.len()
+		n += line.Len()
 	}
 	return n
 }
 
-// users returns the number of users with tasks in a lane of several lines, else at most
+// Lines returns the lines of a lane, in the order in which they are tried.
+func (l *Lane) Lines() []*Line { return l.lines }
+
+// Users returns the number of users with tasks in a lane of several lines, else at most
 // 1.
-func (l *lane) users() (n int) {
+func (l *Lane) Users() (n int) {
 	for _, line := range l.lines {
-		if line.len() > 0 {
+		if line.Len() > 0 {
 			n++
 		}
 	}
 	return n
 }
 
-func (l *lane) waiting() []*model.Task {
+// Waiting returns the waiting tasks, in the order in which they are tried.
+func (l *Lane) Waiting() []*model.Task {
 	if len(l.lines) == 1 {
-		return l.lines[0].waiting()
+		return l.lines[0].Waiting()
 	}
 	var all []*model.Task
 	for _, line := range l.lines {
-		all = append(all, line.waiting()...)
+		all = append(all, line.Waiting()...)
 	}
 	return all
 }
 
-// lineOf returns the line of a task, or nil.
-func (l *lane) lineOf(t *model.Task) *line {
+// LineOf returns the line of a task, or nil.
+func (l *Lane) LineOf(t *model.Task) *Line {
 	if l.byUser != nil {
 		return l.byUser[t.UserAccount()]
 	}
@@ -102,47 +114,47 @@ func (l *lane) lineOf(t *model.Task) *line {
 
 // open returns the line of a task, and adds it if there is none. u is its user, or nil if
 // all users share one line.
-func (l *lane) open(t *model.Task, u *fairshare.User) *line {
-	own := l.lineOf(t)
-	if own != nil && (u == nil || own.len() > 0) {
+func (l *Lane) open(t *model.Task, u *fairshare.User) *Line {
+	own := l.LineOf(t)
+	if own != nil && (u == nil || own.Len() > 0) {
 		return own
 	}
 	if own == nil {
-		own = &line{user: u}
+		own = &Line{user: u}
 	} else { // it was empty, and the rank of its user may have changed
-		l.lines = slices.DeleteFunc(l.lines, func(x *line) bool { return x == own })
+		l.lines = slices.DeleteFunc(l.lines, func(x *Line) bool { return x == own })
 	}
 	i := 0
 	if u != nil {
 		if l.byUser == nil {
-			l.byUser = map[model.UserAccount]*line{}
+			l.byUser = map[model.UserAccount]*Line{}
 		}
 		l.byUser[u.UserAccount()] = own
-		i, _ = slices.BinarySearchFunc(l.lines, u, func(x *line, u *fairshare.User) int { return fairshare.CompareUsers(x.user, u) })
+		i, _ = slices.BinarySearchFunc(l.lines, u, func(x *Line, u *fairshare.User) int { return fairshare.CompareUsers(x.user, u) })
 	}
 	l.lines = slices.Insert(l.lines, i, own)
 	return own
 }
 
 // sort sorts the lines by user and drops empty ones.
-func (l *lane) sort() {
+func (l *Lane) sort() {
 	if l.byUser == nil {
 		return
 	}
-	l.lines = slices.DeleteFunc(l.lines, func(x *line) bool {
-		if x.len() == 0 {
+	l.lines = slices.DeleteFunc(l.lines, func(x *Line) bool {
+		if x.Len() == 0 {
 			delete(l.byUser, x.user.UserAccount())
 		}
-		return x.len() == 0
+		return x.Len() == 0
 	})
-	slices.SortFunc(l.lines, func(a, b *line) int { return fairshare.CompareUsers(a.user, b.user) })
+	slices.SortFunc(l.lines, func(a, b *Line) int { return fairshare.CompareUsers(a.user, b.user) })
 }
 
 // queues holds all waiting tasks. The recovery queue goes before the main queue, and
 // higher priorities go first. Within a priority the rank decides: the order of
 // submission, unless the order option says otherwise.
 type queues struct {
-	lanes [6]lane
+	lanes [6]Lane
 	// turns is set in the order fair: the users take turns within a priority of the main
 	// queue. Recovering tasks have had their turn and go in order of submission.
 	turns *fairshare.Users
@@ -150,18 +162,22 @@ type queues struct {
 	byPriority bool
 }
 
-func (q *queues) recovery() []lane { return q.lanes[:3] }
-func (q *queues) main() []lane     { return q.lanes[3:] }
+func (q *queues) recovery() []Lane { return q.lanes[:3] }
 
-func lanesLen(lanes []lane) int {
+func (q *queues) main() []Lane { return q.lanes[3:] }
+
+// LanesLen returns the number of waiting tasks in lanes.
+func LanesLen(lanes []Lane) int {
 	n := 0
 	for i := range lanes {
-		n += lanes[i].len()
+		n += lanes[i].Len()
 	}
 	return n
 }
 
-func laneOf(t *model.Task) int {
+// LaneOf returns the number of the lane of a task: 0 to 2 for the recovery queue, 3 to 5
+// for the main queue, the highest priority first.
+func LaneOf(t *model.Task) int {
 	i := 1 - int(max(model.Low, min(model.High, t.Priority)))
 	if t.GoesFirst() {
 		return i
@@ -181,7 +197,7 @@ func (q *queues) turnOf(lane int) int {
 func (q *queues) ahead(lane int) (n int) {
 	for l := range q.lanes {
 		if q.turnOf(l) < q.turnOf(lane) {
-			n += q.lanes[l].len()
+			n += q.lanes[l].Len()
 		}
 	}
 	return n
@@ -189,7 +205,7 @@ func (q *queues) ahead(lane int) (n int) {
 
 // before reports whether a comes before b.
 func (q *queues) before(a, b *model.Task) bool {
-	switch x, y := laneOf(a), laneOf(b); {
+	switch x, y := LaneOf(a), LaneOf(b); {
 	case x != y:
 		return q.turnOf(x) < q.turnOf(y)
 	case q.turns == nil || x < 3 || a.UserAccount() == b.UserAccount():
@@ -200,22 +216,22 @@ func (q *queues) before(a, b *model.Task) bool {
 
 func (q *queues) add(t *model.Task) {
 	var u *fairshare.User
-	if q.turns != nil && laneOf(t) >= 3 {
+	if q.turns != nil && LaneOf(t) >= 3 {
 		if u = q.turns.Make(t.UserAccount()); u.First == 0 {
 			u.NoteFirst(t.ID)
 		}
 	}
-	q.lanes[laneOf(t)].open(t, u).add(t)
+	q.lanes[LaneOf(t)].open(t, u).Add(t)
 }
 
 func (q *queues) remove(t *model.Task) bool {
-	line := q.lanes[laneOf(t)].lineOf(t)
+	line := q.lanes[LaneOf(t)].LineOf(t)
 	if line == nil {
 		return false
 	}
 	i, ok := line.find(t)
 	if ok {
-		line.remove(i)
+		line.Remove(i)
 	}
 	return ok
 }
@@ -224,8 +240,8 @@ func (q *queues) remove(t *model.Task) bool {
 func (q *queues) firsts() {
 	for l := range q.main() {
 		for _, line := range q.main()[l].lines {
-			if line.len() > 0 {
-				line.user.NoteFirst(line.at(0).ID)
+			if line.Len() > 0 {
+				line.user.NoteFirst(line.At(0).ID)
 			}
 		}
 	}
@@ -242,7 +258,7 @@ func (q *queues) refile(by *fairshare.Users) {
 	old := q.lanes
 	*q = queues{turns: by, byPriority: q.byPriority}
 	for l := range old {
-		for _, t := range old[l].waiting() {
+		for _, t := range old[l].Waiting() {
 			q.add(t)
 		}
 	}
@@ -256,15 +272,15 @@ func (q *queues) clone(by *fairshare.Users, of func(model.TaskID) *model.Task) q
 	}
 	for l := range q.lanes {
 		if q.lanes[l].byUser != nil {
-			c.lanes[l].byUser = map[model.UserAccount]*line{}
+			c.lanes[l].byUser = map[model.UserAccount]*Line{}
 		}
 		for _, from := range q.lanes[l].lines {
-			to := &line{}
+			to := &Line{}
 			if from.user != nil {
 				to.user = by.Of(from.user.UserAccount())
 				c.lanes[l].byUser[to.user.UserAccount()] = to
 			}
-			for _, t := range from.waiting() {
+			for _, t := range from.Waiting() {
 				to.items = append(to.items, of(t.ID))
 			}
 			c.lanes[l].lines = append(c.lanes[l].lines, to)
@@ -273,26 +289,26 @@ func (q *queues) clone(by *fairshare.Users, of func(model.TaskID) *model.Task) q
 	return c
 }
 
-func (q *queues) len() int { return lanesLen(q.lanes[:]) }
+func (q *queues) len() int { return LanesLen(q.lanes[:]) }
 
 // place returns a waiting task's place in its queue, recovery or main, from 1.
 func (q *queues) place(t *model.Task) int {
-	n := q.position(t) - q.ahead(laneOf(t))
-	from := laneOf(t) / 3 * 3
-	return n + lanesLen(q.lanes[from:laneOf(t)])
+	n := q.position(t) - q.ahead(LaneOf(t))
+	from := LaneOf(t) / 3 * 3
+	return n + LanesLen(q.lanes[from:LaneOf(t)])
 }
 
 // position returns a waiting task's place in the order of all lanes, from 1.
 func (q *queues) position(t *model.Task) int {
-	n := q.ahead(laneOf(t))
-	lane := &q.lanes[laneOf(t)]
-	mine := lane.lineOf(t)
+	n := q.ahead(LaneOf(t))
+	lane := &q.lanes[LaneOf(t)]
+	mine := lane.LineOf(t)
 	for _, line := range lane.lines {
 		if line == mine {
 			at, _ := line.find(t)
 			return n + at + 1
 		}
-		n += line.len()
+		n += line.Len()
 	}
 	return n + 1
 }
@@ -305,10 +321,10 @@ func (q *queues) audit() error {
 			if byUser := q.turns != nil && l >= 3; byUser != (line.user != nil) || !byUser && len(lines) > 1 {
 				return fmt.Errorf("lane %d has %d lines that should not be there", l, len(lines))
 			}
-			if i > 0 && line.len() > 0 && lines[i-1].len() > 0 && fairshare.CompareUsers(lines[i-1].user, line.user) >= 0 {
+			if i > 0 && line.Len() > 0 && lines[i-1].Len() > 0 && fairshare.CompareUsers(lines[i-1].user, line.user) >= 0 {
 				return fmt.Errorf("user %q does not come after user %q", line.user.Name, lines[i-1].user.Name)
 			}
-			for _, t := range line.waiting() {
+			for _, t := range line.Waiting() {
 				if line.user != nil && t.UserAccount() != line.user.UserAccount() {
 					return fmt.Errorf("task %d waits among those of user %q", t.ID, line.user.Name)
 				}
@@ -316,4 +332,18 @@ func (q *queues) audit() error {
 		}
 	}
 	return nil
+}
+
+// byPosition is the order within a line: by rank, then in order of submission. A task
+// that was put at the back comes after all tasks that had been submitted or put at the
+// back before.
+func byPosition(x, y *model.Task) int {
+	a, b := x.Position(), y.Position()
+	if c := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(max(a.ID, a.Behind), max(b.ID, b.Behind))); c != 0 {
+		return c
+	}
+	if a.Behind > 0 && b.Behind > 0 && a.QueuedAt != b.QueuedAt {
+		return cmp.Compare(a.QueuedAt, b.QueuedAt)
+	}
+	return cmp.Or(model.CompareBools(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Turn, b.Turn), cmp.Compare(x.ID, y.ID))
 }

@@ -1,4 +1,4 @@
-package mapper
+package queue
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 
 // TestQueues compares the queues with a sorted list.
 func TestQueues(t *testing.T) {
-	longer(t)
 	rapid.Check(t, func(t *rapid.T) {
 		q := queues{byPriority: rapid.Bool().Draw(t, "by priority")}
 		var sorted []*model.Task
@@ -64,7 +63,7 @@ func TestQueues(t *testing.T) {
 			"": func(t *rapid.T) {
 				var got []*model.Task
 				for l := range q.lanes {
-					got = append(got, q.lanes[l].waiting()...)
+					got = append(got, q.lanes[l].Waiting()...)
 				}
 				slices.SortStableFunc(got, order) // each lane is in order
 				if !slices.Equal(got, sorted) || q.len() != len(sorted) {

@@ -1,4 +1,4 @@
-package mapper
+package queue
 
 import (
 	"cmp"
@@ -15,16 +15,16 @@ import (
 const fairTick = time.Minute
 
 // takesTurns returns the users that the queue is ordered by, or nil.
-func (q *schedulingQueue) takesTurns() *fairshare.Users {
+func (q *Queue) takesTurns() *fairshare.Users {
 	if q.Options().Fair() {
 		return q.users
 	}
 	return nil
 }
 
-// sortUsers updates the use of all users and sorts the queue accordingly. It sorts the
+// SortUsers updates the use of all users and sorts the queue accordingly. It sorts the
 // waiting users, not their tasks.
-func (q *schedulingQueue) sortUsers() {
+func (q *Queue) SortUsers() {
 	q.users.UpdateRanks()
 	if q.Options().Fair() {
 		q.waiting.firsts()
@@ -33,9 +33,9 @@ func (q *schedulingQueue) sortUsers() {
 	q.waiting.sort()
 }
 
-// updateShareRank moves a user's line after a launch, and reports whether the order of
+// UpdateShareRank moves a user's line after a launch, and reports whether the order of
 // the lane's lines has changed.
-func (q *schedulingQueue) updateShareRank(t *model.Task, l *lane) bool {
+func (q *Queue) UpdateShareRank(t *model.Task, l *Lane) bool {
 	if !q.Options().Fair() {
 		return false
 	}
@@ -45,10 +45,10 @@ func (q *schedulingQueue) updateShareRank(t *model.Task, l *lane) bool {
 	return !slices.Equal(before, l.lines)
 }
 
-// fairTick sets a timer while the order may bring a task within the look-ahead.
-func (q *schedulingQueue) fairTick() {
+// FairTick sets a timer while the order may bring a task within the look-ahead.
+func (q *Queue) FairTick() {
 	if !q.Options().Fair() || q.reach[1] == 0 || !q.users.TickDue() || !q.users.AnyCharged() ||
-		!slices.ContainsFunc(q.waiting.main(), func(l lane) bool { return l.users() > 1 }) {
+		!slices.ContainsFunc(q.waiting.main(), func(l Lane) bool { return l.Users() > 1 }) {
 		return
 	}
 	next := q.Now().Add(fairTick)
@@ -58,16 +58,16 @@ func (q *schedulingQueue) fairTick() {
 
 // overtakers counts the tasks of others that fair share puts before a task though they
 // were submitted after it, and returns the first of their users.
-func (q *schedulingQueue) overtakers(t *model.Task) (n int, of *fairshare.User) {
+func (q *Queue) overtakers(t *model.Task) (n int, of *fairshare.User) {
 	if !q.Options().Fair() || !t.Waiting() || t.GoesFirst() {
 		return 0, nil
 	}
-	for _, line := range q.waiting.lanes[laneOf(t)].lines {
+	for _, line := range q.waiting.lanes[LaneOf(t)].lines {
 		if line.user.UserAccount() == t.UserAccount() {
 			break
 		}
-		i, _ := slices.BinarySearchFunc(line.waiting(), t, byPosition)
-		if later := line.len() - i; later > 0 {
+		i, _ := slices.BinarySearchFunc(line.Waiting(), t, byPosition)
+		if later := line.Len() - i; later > 0 {
 			n += later
 			of = cmp.Or(of, line.user)
 		}
@@ -89,8 +89,8 @@ type Turn struct {
 	Account, OwnAccount string
 }
 
-// fairly says who goes before a task by fair share, or returns nil.
-func (q *schedulingQueue) fairly(t *model.Task) *Turn {
+// TurnBefore says who goes before a task by fair share, or returns nil.
+func (q *Queue) TurnBefore(t *model.Task) *Turn {
 	n, other := q.overtakers(t)
 	if n == 0 {
 		return nil
@@ -105,14 +105,14 @@ func (q *schedulingQueue) fairly(t *model.Task) *Turn {
 	return turn
 }
 
-// patience returns for how long a task that does not fit may be overtaken. In the order
+// Patience returns for how long a task that does not fit may be overtaken. In the order
 // fair-sjf a user without running tasks is not overtaken by users who have some: their
 // first task waits for one of those tasks, and not for their whole queue.
-func (q *schedulingQueue) patience(t *model.Task) time.Duration {
+func (q *Queue) Patience(t *model.Task) time.Duration {
 	if q.Options().Order != model.OrderFairSJF || t.Phase != model.Queued || q.users.SumOf(t.User).Tasks() > 0 {
 		return q.Options().Ageing
 	}
-	if lane := &q.waiting.lanes[laneOf(t)]; lane.users() < 2 && !q.users.OthersRun(t) {
+	if lane := &q.waiting.lanes[LaneOf(t)]; lane.Users() < 2 && !q.users.OthersRun(t) {
 		return q.Options().Ageing
 	}
 	return 0
