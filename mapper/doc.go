@@ -5,7 +5,7 @@
 // [model.Decision]s to carry out, in order. Equal states and equal events give equal
 // decisions. Time is data: every event carries its instant, and a delay is a
 // [model.SetTimer] that comes back as [model.TimerFired]. The package reads no clock, starts no
-// goroutine, does no I/O, and imports only the standard library and the two pure
+// goroutine, does no I/O, and imports only the standard library and the pure
 // packages below it. So the daemon (real time, real containers), `carma replay`
 // (virtual time, modelled GPUs) and the tests run the same code.
 //
