@@ -14,7 +14,7 @@ FUZZTIME   ?= 10s
 SEQUENTIAL := ./cmd/carma/settings ./cmd/carma/suite/compose ./cmd/carma/taskfile ./configs/models ./configs/traces ./configs/traces/original \
 	./configs/workloads ./containers ./containers/endtext ./estimator ./estimator/allocator ./estimator/arguments ./estimator/booking \
 	./estimator/command ./estimator/correct ./estimator/evaluate ./estimator/methods ./estimator/networks ./estimator/networks/hf ./estimator/networks/named ./estimator/networks/timm \
-	./estimator/networks/zoo ./estimator/rivals ./estimator/shell ./estimator/step ./mapper ./mapper/breaker ./mapper/energy ./mapper/fairshare ./mapper/interference ./mapper/ledger ./mapper/model ./mapper/predict ./mapper/queue ./mapper/rules ./mapper/sim \
+	./estimator/networks/zoo ./estimator/rivals ./estimator/shell ./estimator/step ./mapper ./mapper/breaker ./mapper/energy ./mapper/fairshare ./mapper/interference ./mapper/ledger ./mapper/model ./mapper/predict ./mapper/queue ./mapper/reserve ./mapper/rules ./mapper/sim \
 	./mapper/sim/pairs ./mapper/sim/study ./internal/units ./mapper/words ./runner/journal ./runner/progress
 OTHERS      = $$($(GO) list -tags $(TAGS) ./... | grep -vxF $(SEQUENTIAL:./%=-e carma/%))
 

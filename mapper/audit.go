@@ -47,7 +47,7 @@ func (s *State) Audit() error {
 			return fmt.Errorf("GPU %d: kept for task %d, which does not wait", g.Index, g.NominatedFor)
 		}
 	}
-	if h := s.reserve.headReservation(); (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
+	if h := s.reserve.Head(); (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
 		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)
 	}
 	return nil

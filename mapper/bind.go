@@ -22,7 +22,7 @@ func (s *State) bind(t *model.Task, gpus []*model.GPU) {
 
 // launch allocates the memory in the same step, before the task uses any.
 func (s *State) launch(t *model.Task, gpus []*model.GPU, alone bool) {
-	s.book(t, gpus, s.grants(t, gpus, alone), s.reserve.shareAt(t, gpus), alone, s.placer.backfillsFor(t, gpus))
+	s.book(t, gpus, s.grants(t, gpus, alone), s.reserve.HostShareAt(t, gpus), alone, s.placer.backfillsFor(t, gpus))
 }
 
 // grants returns the grants of a task on some GPUs. A task that is alone gets all memory.
@@ -72,7 +72,7 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 		s.notBefore = s.Now().Add(s.Ledger.Options().Interval)
 		s.SetTimer(s.notBefore, ledger.Timer{})
 	}
-	s.reserve.dropHead(t.ID)
+	s.reserve.DropHead(t.ID)
 	s.beginLaunch(t.ID, a.N)
 	s.Decide(model.Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
 }

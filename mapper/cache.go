@@ -6,6 +6,7 @@ import (
 	"carma/mapper/interference"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/reserve"
 )
 
 // cache holds results derived from the state, so that a scheduling cycle need not compute
@@ -58,10 +59,10 @@ const forecastValid = 5 * time.Minute
 
 // rejectedAt holds the result of a waiting task's last try.
 type rejectedAt struct {
-	at      int             // the clock when it fitted nowhere, or 0 if never
-	head    headReservation // the head reservation at that time
-	open    []*model.GPU    // for a task on several GPUs: the GPUs that would have taken a part of it then
-	learned int             // the predictor's version when asks was computed
+	at      int          // the clock when it fitted nowhere, or 0 if never
+	head    reserve.Head // the head reservation at that time
+	open    []*model.GPU // for a task on several GPUs: the GPUs that would have taken a part of it then
+	learned int          // the predictor's version when asks was computed
 	asks    []int
 }
 

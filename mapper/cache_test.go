@@ -39,7 +39,7 @@ func TestNotesChangeNothing(t *testing.T) {
 				}
 				l.note(got)
 			}
-			if len(l.s.reserve.headReservation().GPUs) > 0 {
+			if len(l.s.reserve.Head().GPUs) > 0 {
 				kept++
 			}
 			if at := l.coming; len(at) == 0 {

@@ -25,7 +25,7 @@ func (s *State) startCritical(p *cycle) {
 	critical := s.step.critical[:0]
 	for _, t := range s.placer.critical(first) {
 		// A task that gave its slot to others must not go before them.
-		if t.Behind == 0 && t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.barred(t) && !s.bounded(t) {
+		if t.Behind == 0 && t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.IsBarred(t) && !s.bounded(t) {
 			critical = append(critical, t)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/reserve"
 )
 
 // reserveCritical reserves GPUs for a critical task that fits nowhere. It takes the GPUs
@@ -20,7 +21,7 @@ func (pl *placer) reserveCritical(p *cycle, t *model.Task) {
 	if gpus == nil {
 		return
 	}
-	pl.reserve.setHead(headReservation{Task: t.ID, Until: ready, GPUs: idsOf(gpus)})
+	pl.reserve.SetHead(reserve.Head{Task: t.ID, Until: ready, GPUs: idsOf(gpus)})
 	p.favoured = t
 	p.fit = pl.freeSummary(p)
 }
@@ -59,7 +60,7 @@ func (pl *placer) firstReady(t *model.Task) (best []*model.GPU, at units.Instant
 // units.Never if that is not before the given instant. It assumes that the residents end
 // one after the other, as forecast.
 func (pl *placer) readyAt(t *model.Task, g *model.GPU, before units.Instant) units.Instant {
-	if pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.reserve.reservedByUser(t, g) {
+	if pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.reserve.IsReserved(t, g) {
 		return units.Never
 	}
 	m, fills := pl.memo(g), pl.Options().FillHeld && t.GPUs > 1 // some may be suspended for it
@@ -111,7 +112,7 @@ func (pl *placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Ins
 	if fills {
 		there = slices.DeleteFunc(there, func(p predict.TaskForecast) bool {
 			r := g.Resident(p.Task)
-			if r == nil || !pl.reserve.vacatesHeld(t, r) {
+			if r == nil || !pl.reserve.VacatesFor(t, r) {
 				return false
 			}
 			free += r.Taken()
@@ -180,5 +181,5 @@ func (pl *placer) endsInTime(t *model.Task, g *model.GPU) bool {
 		return false
 	}
 	a := pl.score(g, pl.candidatesOf(t)[0])
-	return pl.Now().Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.reserve.headReservation().Until
+	return pl.Now().Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.reserve.Head().Until
 }

@@ -46,9 +46,9 @@ func reserving(t *testing.T, first units.Bytes) (w *world, wide model.TaskID, re
 func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	w, wide, residents := reserving(t, 25*units.GiB)
 	if w.s.ReservedFor("GPU-0") != 0 || w.s.ReservedFor("GPU-1") != wide || w.s.ReservedFor("GPU-2") != wide {
-		t.Fatalf("kept free are %v for task %d", w.s.reserve.headReservation().GPUs, w.s.reserve.headReservation().Task)
+		t.Fatalf("kept free are %v for task %d", w.s.reserve.Head().GPUs, w.s.reserve.Head().Task)
 	}
-	if in := w.s.reserve.headReservation().Until.Sub(w.now); in < 2*time.Hour-time.Minute || in > 2*time.Hour+time.Minute {
+	if in := w.s.reserve.Head().Until.Sub(w.now); in < 2*time.Hour-time.Minute || in > 2*time.Hour+time.Minute {
 		t.Errorf("they are expected to be ready in %s, want 2 h", in)
 	}
 	w.wantOn(w.ofKind(12*units.GiB, "h5", nil), 0)
@@ -73,8 +73,8 @@ func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	w.wait(time.Hour)
 	w.exit(residents[2], model.ExitOK)
 	w.wantOn(wide, 1, 2)
-	if w.s.reserve.headReservation().Task != 0 || w.on(waits) == nil {
-		t.Errorf("%v are kept free, task %d is on %v", w.s.reserve.headReservation().GPUs, waits, w.on(waits))
+	if w.s.reserve.Head().Task != 0 || w.on(waits) == nil {
+		t.Errorf("%v are kept free, task %d is on %v", w.s.reserve.Head().GPUs, waits, w.on(waits))
 	}
 }
 
@@ -115,8 +115,8 @@ func TestReadyAsResidentsEnd(t *testing.T) {
 	w.openOnly(-1)
 	wide := w.ofKind(30*units.GiB, "h10", gpus(2))
 	w.wantOn(wide)
-	if in := w.s.reserve.headReservation().Until.Sub(w.now); w.s.reserve.headReservation().Task != wide || in < 115*time.Minute || in > 125*time.Minute {
-		t.Errorf("task %d is expected to start in %s, want 2 h", w.s.reserve.headReservation().Task, in)
+	if in := w.s.reserve.Head().Until.Sub(w.now); w.s.reserve.Head().Task != wide || in < 115*time.Minute || in > 125*time.Minute {
+		t.Errorf("task %d is expected to start in %s, want 2 h", w.s.reserve.Head().Task, in)
 	}
 }
 
@@ -130,8 +130,8 @@ func TestReadyWhenNotTooSlow(t *testing.T) {
 	}
 	wide := w.expecting(model.Expected{Loads: loads{small}}, func(r *model.Request) { r.Kind, r.GPUs = "h1", 2 })
 	w.wantOn(wide)
-	if in := w.s.reserve.headReservation().Until.Sub(w.now); w.s.reserve.headReservation().Task != wide || in.Round(time.Minute) != time.Hour {
-		t.Errorf("task %d is expected to start in %s", w.s.reserve.headReservation().Task, in)
+	if in := w.s.reserve.Head().Until.Sub(w.now); w.s.reserve.Head().Task != wide || in.Round(time.Minute) != time.Hour {
+		t.Errorf("task %d is expected to start in %s", w.s.reserve.Head().Task, in)
 	}
 }
 
@@ -144,12 +144,12 @@ func TestNothingIsKept(t *testing.T) {
 		w.ofKind(30*units.GiB, "h1", nil)
 	}
 	w.wantOn(w.ofKind(30*units.GiB, "h10", nil))
-	if w.s.reserve.headReservation().Task != 0 {
-		t.Errorf("%v are kept free for task %d", w.s.reserve.headReservation().GPUs, w.s.reserve.headReservation().Task)
+	if w.s.reserve.Head().Task != 0 {
+		t.Errorf("%v are kept free for task %d", w.s.reserve.Head().GPUs, w.s.reserve.Head().Task)
 	}
 	w.sample(model.GPUSample{ID: "GPU-1", Fault: "ECC"})
 	w.wantOn(w.ofKind(30*units.GiB, "h10", gpus(2)))
-	if w.s.reserve.headReservation().Task != 0 {
-		t.Errorf("%v are kept free for task %d, for which there are not enough", w.s.reserve.headReservation().GPUs, w.s.reserve.headReservation().Task)
+	if w.s.reserve.Head().Task != 0 {
+		t.Errorf("%v are kept free for task %d, for which there are not enough", w.s.reserve.Head().GPUs, w.s.reserve.Head().Task)
 	}
 }

@@ -139,7 +139,7 @@ func (s *State) recallsWrong(t *model.Task) error {
 // equal request.
 func (s *State) unasked(t *model.Task) (all []*model.GPU) {
 	at, but := s.placer.cachedRejection(t)
-	if at == 0 || s.reserve.reserving() {
+	if at == 0 || s.reserve.Any() {
 		return nil
 	}
 	for _, g := range s.GPUList() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/queue"
 )
@@ -94,7 +95,7 @@ func (s *State) Why(id model.TaskID) (Why, bool) {
 	w := Why{Task: id, Phase: t.Phase, Recovery: t.GoesFirst()}
 	if !t.Waiting() {
 		w.Binding = t.Reason
-		if fills := s.reserve.canBackfill(t); fills.Code != "" {
+		if fills := s.reserve.BackfillReason(t); fills.Code != "" {
 			w.Binding = fills
 		}
 		if t.Phase == model.Suspending && t.Suspension.Preemptor() != 0 {
@@ -151,7 +152,7 @@ func (s *State) bindingReason(w *Why, t *model.Task) {
 	case s.placer.fits(w, t):
 		s.bindingReasonFitting(w, t)
 	case t.GPUs == 0 || s.placer.fitsGPUs(w, t, func(*model.GPU) bool { return true }):
-		w.Binding, w.Rule = s.reserve.hostLack(w, t), model.RuleHost
+		w.Binding, w.Rule = s.reserve.HostLack(t, w.Fits), model.RuleHost
 	default:
 		s.bindingReasonGPUs(w, t)
 	}
@@ -197,9 +198,9 @@ func (s *State) bindingReasonGPUs(w *Why, t *model.Task) {
 // the policy accepts them.
 func (pl *placer) fits(w *Why, t *model.Task) bool {
 	if t.GPUs == 0 {
-		return pl.reserve.hostShort(t).Code == ""
+		return pl.reserve.HostShort(t).Code == ""
 	}
-	return pl.fitsGPUs(w, t, func(g *model.GPU) bool { return pl.reserve.nodeFits(t, g.Node) })
+	return pl.fitsGPUs(w, t, func(g *model.GPU) bool { return pl.reserve.NodeFits(t, g.Node) })
 }
 
 // fitsGPUs is the GPU part of fits, restricted to the GPUs that pass a filter.
@@ -210,7 +211,7 @@ func (pl *placer) fitsGPUs(w *Why, t *model.Task, pass func(*model.GPU) bool) bo
 			gpus = append(gpus, g)
 		}
 	}
-	gpus = ofMachinesWith(t.GPUs, gpus)
+	gpus = ledger.OfMachinesWith(t.GPUs, gpus)
 	return len(gpus) > 0 && (pl.policy.pick == nil || pl.policy.pick(pl, t, gpus) != nil)
 }
 

@@ -5,17 +5,6 @@ import (
 	"carma/mapper/model"
 )
 
-// hostLack says what a task lacks on its machine although GPUs would take it.
-func (rs *reservations) hostLack(w *Why, t *model.Task) model.Reason {
-	no := rs.hostShort(t)
-	for i := 0; no.Code == "" && i < len(w.Fits); i++ {
-		if h := rs.Host(rs.GPU(w.Fits[i]).Node); h != nil {
-			_, no = rs.hostFits(t, h)
-		}
-	}
-	return no
-}
-
 // impossibleHost rejects a request that exceeds every machine.
 func (s *State) impossibleHost(r model.Request) *model.ImpossibleError {
 	var most units.Bytes

@@ -37,7 +37,7 @@ func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
 		return model.RuleMaxTasks
 	case pl.FreeFor(t, g) < max(pl.NeedOn(t, g), 1):
 		return model.RuleMemory
-	case pl.reserve.reserving() && pl.reserve.reservation(t, g) != nil:
+	case pl.reserve.Any() && pl.reserve.Against(t, g) != nil:
 		return model.RuleReserved
 	}
 	if pl.policy.gate != nil && !g.Idle() {
@@ -57,11 +57,11 @@ func (pl *placer) rejection(t *model.Task, g *model.GPU, rule model.Rule) model.
 	case model.RuleClosed:
 		r.Closed = g.Cordon
 	case model.RuleReserved:
-		r.Reserved = new(*pl.reserve.reservation(t, g))
+		r.Reserved = new(*pl.reserve.Against(t, g))
 	case model.RuleSick:
 		r.Fault, r.Remedy = g.Breaker.Fault.Cause, g.Breaker.Fault.Remedy
 	case model.RuleKept:
-		r.Task = pl.reserve.reservedForTask(g)
+		r.Task = pl.reserve.ReservedForTask(g)
 	case model.RuleAlone:
 		r.Task = g.Residents[0].Task
 	case model.RuleForeign:

@@ -77,6 +77,6 @@ func (s *State) end(t *model.Task, phase model.Phase, code int, reason model.Rea
 	s.breakers.TaskEnded(t.ID)
 	s.queue.LeaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.HasStarted(), t.Group})
-	s.reserve.dropHead(t.ID)
+	s.reserve.DropHead(t.ID)
 	s.Decide(model.Finish{Task: *t})
 }

@@ -22,7 +22,7 @@ func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 	l := &pl.cache.dirty
 	if !l.valid { // the GPUs have changed during the cycle
 		for _, g := range pl.GPUList() {
-			if o := pl.OpenState(g); o.Open && !pl.reserve.summarySkips(p, g) {
+			if o := pl.OpenState(g); o.Open && !pl.reserve.SkippedBySummary(p.favoured != nil, g) {
 				v.add(o)
 			}
 		}
@@ -33,8 +33,8 @@ func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 	}
 	v.open, v.idle = len(l.free), l.idle
 	var aside []units.Bytes
-	for _, id := range pl.reserve.headReservation().GPUs {
-		if g := pl.GPU(id); g != nil && cacheOf(g).dirty.open.Open && pl.reserve.summarySkips(p, g) {
+	for _, id := range pl.reserve.Head().GPUs {
+		if g := pl.GPU(id); g != nil && cacheOf(g).dirty.open.Open && pl.reserve.SkippedBySummary(p.favoured != nil, g) {
 			aside = append(aside, cacheOf(g).dirty.open.FreeMemory)
 			v.open--
 			if g.Idle() {
@@ -52,11 +52,6 @@ func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 		n++
 	}
 	return v
-}
-
-// summarySkips reports whether the summary omits a reserved GPU.
-func (rs *reservations) summarySkips(p *cycle, g *model.GPU) bool {
-	return p.favoured != nil && !rs.Options().FillHeld && rs.head.Until == 0 && rs.reservedForHead(g) != 0
 }
 
 func (v *freeSummary) add(o ledger.OpenState) {

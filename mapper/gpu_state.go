@@ -87,7 +87,7 @@ func (pl *placer) rejectedByAll(t *model.Task) (at int, reopened []model.GPUID) 
 	}
 	// Whether a reserved GPU can be backfilled depends on host memory, time and
 	// residents.
-	if kept := &tried.head; pl.Options().FillHeld || kept.Task != pl.reserve.headReservation().Task || kept.Until != pl.reserve.headReservation().Until || !slices.Equal(kept.GPUs, pl.reserve.headReservation().GPUs) {
+	if kept := &tried.head; pl.Options().FillHeld || kept.Task != pl.reserve.Head().Task || kept.Until != pl.reserve.Head().Until || !slices.Equal(kept.GPUs, pl.reserve.Head().GPUs) {
 		reopened = kept.GPUs
 	}
 	return tried.at, reopened

@@ -54,16 +54,3 @@ func (pre *preempter) hostSampled(samples []model.HostSample) {
 		pre.guardHost(h)
 	}
 }
-
-// shareAt returns the allocation of a launch on its machine.
-func (rs *reservations) shareAt(t *model.Task, gpus []*model.GPU) model.HostShare {
-	if t.GPUs == 0 {
-		h, _ := rs.hostFor(t)
-		return rs.HostShareOf(t, h)
-	}
-	h := rs.Host(gpus[0].Node)
-	if h == nil || !h.Known {
-		return model.HostShare{}
-	}
-	return rs.HostShareOf(t, h)
-}

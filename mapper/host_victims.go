@@ -52,7 +52,7 @@ func (r *timeslice) victimsAt(t *model.Task, h *model.Host) (victims []model.Tas
 	})
 	for {
 		if room() {
-			return victims, !pre.reserve.hostReservedAgainst(t, h)
+			return victims, !pre.reserve.HostReservedAgainst(t, h)
 		}
 		if len(over) == 0 {
 			return nil, false

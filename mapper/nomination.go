@@ -87,5 +87,5 @@ func (s *State) expireNominations() (ended bool) {
 func (s *State) resumesOn(g *model.GPU) bool {
 	t := s.TaskByID(g.NominatedFor)
 	return t != nil && t.Waiting() && t.ResumesInPlace() && s.SuspendedTooLong(t) && t.Suspension.Includes(g.ID) &&
-		s.CanFit(t) && !s.reserve.barred(t) && !s.bounded(t)
+		s.CanFit(t) && !s.reserve.IsBarred(t) && !s.bounded(t)
 }

@@ -3,6 +3,7 @@ package mapper
 import (
 	"slices"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -10,19 +11,19 @@ import (
 // one machine, or nil. A task without a GPU gets an empty list if a machine has room.
 func (pl *placer) place(p *cycle, t *model.Task) []*model.GPU {
 	if t.GPUs == 0 {
-		if h, _ := pl.reserve.hostFor(t); h != nil {
+		if h, _ := pl.reserve.HostFor(t); h != nil {
 			return []*model.GPU{}
 		}
 		return nil
 	}
-	if !p.fit.possible(t, pl.RunsAlone(t)) || pl.hopeless(p, t) || len(pl.HostList()) > 0 && pl.reserve.hostShort(t).Code != "" {
+	if !p.fit.possible(t, pl.RunsAlone(t)) || pl.hopeless(p, t) || len(pl.HostList()) > 0 && pl.reserve.HostShort(t).Code != "" {
 		return nil
 	}
-	fitting, all := pl.reserve.whereHostFits(t, pl.candidates(t))
-	gpus := pl.choose(t, ofMachinesWith(t.GPUs, fitting))
+	fitting, all := pl.reserve.WithHostRoom(t, pl.candidates(t))
+	gpus := pl.choose(t, ledger.OfMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
 		tried := pl.tried(t)
-		tried.at, tried.head = pl.cache.clock, pl.reserve.headReservation()
+		tried.at, tried.head = pl.cache.clock, pl.reserve.Head()
 		pl.cacheRejection(t)
 		p.failed = append(p.failed, pl.failure(t))
 	}
@@ -34,7 +35,7 @@ func (pl *placer) place(p *cycle, t *model.Task) []*model.GPU {
 // one has changed, so the other GPUs there that would have taken a part of it count too.
 func (pl *placer) candidates(t *model.Task) []*model.GPU {
 	since, reopened := pl.rejectedByAll(t)
-	if pl.reserve.reserving() {
+	if pl.reserve.Any() {
 		since = 0 // with time, a reservation comes closer, or the expected run time changes
 	}
 	changed := func(g *model.GPU) bool {
@@ -113,7 +114,7 @@ func (pl *placer) choose(t *model.Task, fitting []*model.GPU) []*model.GPU {
 		return pl.policy.pick(pl, t, fitting)
 	}
 	pl.rank(t, fitting)
-	return closest(t, fitting)
+	return ledger.Closest(t, fitting)
 }
 
 // failure is a task that did not fit in a scheduling cycle, with its first candidate
@@ -137,7 +138,7 @@ func (pl *placer) failure(t *model.Task) failure {
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
 func (pl *placer) hopeless(p *cycle, t *model.Task) bool {
-	if t.Phase == model.Suspended || pl.policy.gate != nil && pl.policy.pick == nil || pl.reserve.reserving() || pl.IsNominated(t) || pl.Options().FillHeld && pl.reserve.headReservation().Task != 0 {
+	if t.Phase == model.Suspended || pl.policy.gate != nil && pl.policy.pick == nil || pl.reserve.Any() || pl.IsNominated(t) || pl.Options().FillHeld && pl.reserve.Head().Task != 0 {
 		return false
 	}
 	mine := pl.failure(t)
@@ -151,35 +152,4 @@ func (pl *placer) hopeless(p *cycle, t *model.Task) bool {
 		}
 	}
 	return false
-}
-
-// ofMachinesWith drops, from a list in ledger order, the GPUs of machines that
-// have fewer than n in it.
-func ofMachinesWith(n int, gpus []*model.GPU) []*model.GPU {
-	if n == 1 {
-		return gpus
-	}
-	kept := gpus[:0]
-	for len(gpus) > 0 {
-		m := 1
-		for m < len(gpus) && gpus[m].Node == gpus[0].Node {
-			m++
-		}
-		if m >= n {
-			kept = append(kept, gpus[:m]...)
-		}
-		gpus = gpus[m:]
-	}
-	return kept
-}
-
-// ofOneMachine returns the first n GPUs of the first GPU's machine.
-func ofOneMachine(n int, ranked []*model.GPU) []*model.GPU {
-	same := make([]*model.GPU, 0, n)
-	for _, g := range ranked {
-		if g.Node == ranked[0].Node && len(same) < n {
-			same = append(same, g)
-		}
-	}
-	return same
 }

@@ -5,6 +5,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
+	"carma/mapper/reserve"
 )
 
 // placer finds the GPUs for a task: it filters and scores them, and the policy chooses.
@@ -13,7 +14,7 @@ type placer struct {
 	*ledger.Ledger
 	predictor *predict.Predictor
 	queue     *queue.Queue
-	reserve   *reservations
+	reserve   *reserve.Reservations
 	policy    *policy
 	ring      int // round-robin's position in the list of GPUs
 
@@ -29,7 +30,7 @@ type placer struct {
 	openGPUs []*model.GPU
 }
 
-func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *queue.Queue, rs *reservations, p *policy) *placer {
+func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *queue.Queue, rs *reserve.Reservations, p *policy) *placer {
 	return &placer{Ledger: l, predictor: pr, queue: q, reserve: rs, policy: p}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/predict"
 )
@@ -97,8 +98,8 @@ func (pl *placer) refusal(t *model.Task, g *model.GPU) (no refusal) {
 // GPUs gets GPUs that are close to each other, if any take it.
 func (pl *placer) leastAdded(t *model.Task, fitting []*model.GPU) []*model.GPU {
 	if t.GPUs > 1 {
-		for _, group := range closeness {
-			if best := pl.leastAddedAmong(t, near(t.GPUs, fitting, group)); best != nil && !slices.ContainsFunc(best, t.Avoids) {
+		for _, group := range ledger.Closeness {
+			if best := pl.leastAddedAmong(t, ledger.Near(t.GPUs, fitting, group)); best != nil && !slices.ContainsFunc(best, t.Avoids) {
 				return best
 			}
 		}

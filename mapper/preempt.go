@@ -29,7 +29,7 @@ func (pre *preempter) preempt(p *cycle) {
 func (pre *preempter) preemptFor(t *model.Task) {
 	switch {
 	case !t.Waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.Now() < t.WayAt.Add(wayAgain) || pre.IsNominated(t) && !t.ResumesInPlace():
-	case pre.reserve.heldFreed(t) && pre.findVictims(t, model.ReasonFilled):
+	case pre.reserve.MayFreeHeld(t) && pre.findVictims(t, model.ReasonFilled):
 	case pre.preempts(t) && pre.findVictims(t, model.ReasonMadeWay):
 	case pre.swaps(t):
 		pre.findVictims(t, model.ReasonSwapped)
@@ -94,7 +94,7 @@ func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 	}
 	picked := pickPreemptions(ways, t.GPUs, func(node []preemption) bool {
 		h := pre.Host(node[0].g.Node)
-		return h == nil || !h.Known || pre.reserve.hostHolds(t, h, victimsOn(node)...)
+		return h == nil || !h.Known || pre.reserve.HostHolds(t, h, victimsOn(node)...)
 	})
 	victims := victimsOn(picked)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"carma/mapper/ledger"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
+	"carma/mapper/reserve"
 )
 
 // preempter takes GPUs from running tasks: it suspends them, or stops them so that they
@@ -15,7 +16,7 @@ type preempter struct {
 	users     *fairshare.Users
 	predictor *predict.Predictor
 	queue     *queue.Queue
-	reserve   *reservations
+	reserve   *reserve.Reservations
 	placer    *placer
 
 	// In the present scheduling cycle:

@@ -14,7 +14,7 @@ func (s *State) launchesPaused() bool {
 // without any failed start, then a task without a failed start, then the next of the
 // failed ones.
 func (s *State) launchProbe() (p *cycle) {
-	before := s.reserve.headReservation()
+	before := s.reserve.Head()
 	for trial := range breaker.AllTasks {
 		s.breakers.SelectProbes(trial)
 		if p = s.cycleUntilStable(before); s.launchesPaused() {

@@ -325,7 +325,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.pausedTill > 0 && m.up && why.Binding.Code != model.ReasonPaused {
 			t.Fatalf("launching is paused until %d, and task %d says %+v", m.pausedTill, task.ID, why)
 		}
-		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.CanFit(&task) || m.s.reserve.barred(&task) {
+		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.CanFit(&task) || m.s.reserve.IsBarred(&task) {
 			continue
 		}
 		if m.s.breakers.IsNamespaceFull(&task) {

@@ -43,7 +43,7 @@ func (s *State) cutGrant(g *model.GPU, r *model.Resident) {
 // learnerGrant returns the grant of a learner on a GPU: all memory that is free there
 // beside the margin, within its user's quota.
 func (s *State) learnerGrant(t *model.Task, g *model.GPU) units.Bytes {
-	grant := s.FreeMemory(g) - s.reserve.withheld(t, g)
+	grant := s.FreeMemory(g) - s.reserve.Withheld(t, g)
 	if !g.Idle() {
 		grant -= s.Ledger.Options().Margin
 	}

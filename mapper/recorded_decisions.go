@@ -121,7 +121,7 @@ func (s *State) dequeue(t *model.Task) {
 	s.queue.LeaveBacklog(t)
 	s.preempter.clearNominations(t)
 	s.users.Dequeued(t)
-	s.reserve.dropHead(t.ID)
+	s.reserve.DropHead(t.ID)
 }
 
 // forceRelease queues a task held for dependencies, its delay or its group.

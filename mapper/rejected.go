@@ -53,7 +53,7 @@ func (pl *placer) cacheRejection(t *model.Task) {
 	if len(all) == mostTries {
 		all = append(all[:0], all[1:]...)
 	}
-	pl.cache.rejections[l] = append(all, rejectedEntry{t.NextGrant, pl.cache.clock, pl.reserve.headReservation().GPUs})
+	pl.cache.rejections[l] = append(all, rejectedEntry{t.NextGrant, pl.cache.clock, pl.reserve.Head().GPUs})
 }
 
 // triesFrom is the number of GPUs below which a lookup costs more than asking them.

@@ -72,7 +72,7 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 	s.users.Occupy(t)
 	s.predictor.TasksChanged(gpus)
 	s.placer.markLaunched(gpus)
-	s.reserve.dropHead(t.ID)
+	s.reserve.DropHead(t.ID)
 	s.Decide(model.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
 }
 

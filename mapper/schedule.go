@@ -4,14 +4,15 @@ import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/queue"
+	"carma/mapper/reserve"
 )
 
 // cycle is one scheduling cycle.
 type cycle struct {
 	fit      freeSummary
-	head     *model.Task     // the first that does not fit
-	favoured *model.Task     // the first task whose aging is over
-	before   headReservation // the head reservation of the previous cycle
+	head     *model.Task  // the first that does not fit
+	favoured *model.Task  // the first task whose aging is over
+	before   reserve.Head // the head reservation of the previous cycle
 	failed   []failure
 	// blocked are the tasks that were tried and did not fit. reordered: the order of the
 	// users has changed during the cycle.
@@ -44,9 +45,9 @@ func (s *State) runCycle() {
 	if s.breakers.IsEnginePaused() {
 		p = s.launchProbe()
 	} else {
-		p = s.cycleUntilStable(s.reserve.headReservation())
+		p = s.cycleUntilStable(s.reserve.Head())
 		if s.expireNominations() { // expired nominations make GPUs available to all
-			p = s.cycleUntilStable(s.reserve.headReservation())
+			p = s.cycleUntilStable(s.reserve.Head())
 		}
 		s.preempter.rotate(p.blocked)
 		s.preempter.preempt(p)
@@ -59,7 +60,7 @@ func (s *State) runCycle() {
 }
 
 // cycleUntilStable runs a cycle, and repeats it while the order of users changes.
-func (s *State) cycleUntilStable(before headReservation) *cycle {
+func (s *State) cycleUntilStable(before reserve.Head) *cycle {
 	p := s.cycle(before)
 	for p.reordered {
 		p = s.cycle(before)
@@ -70,11 +71,11 @@ func (s *State) cycleUntilStable(before headReservation) *cycle {
 // cycle walks over the queues once. In the order fair a launch may change the order of
 // the users, and with preemption it may end a nomination for which other tasks were
 // rejected. Then the cycle ends, and the caller repeats it.
-func (s *State) cycle(before headReservation) *cycle {
+func (s *State) cycle(before reserve.Head) *cycle {
 	p := &cycle{before: before}
 	s.preempter.released = false
 	s.placer.markChanged()
-	s.reserve.setHead(headReservation{}) // decided again below; tasks before the favoured one must not be affected
+	s.reserve.SetHead(reserve.Head{}) // decided again below; tasks before the favoured one must not be affected
 	p.fit = s.placer.freeSummary(p)
 	if s.queue.ByPriority() {
 		s.byPriority(p)
@@ -160,7 +161,7 @@ func (s *State) scanQueue(p *cycle, lanes []queue.Lane) int {
 					return passed
 				}
 				t := line.At(i)
-				if t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.barred(t) && !s.bounded(t) {
+				if t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.IsBarred(t) && !s.bounded(t) {
 					if gpus := s.placer.place(p, t); gpus != nil {
 						line.Remove(i)
 						s.bind(t, gpus)

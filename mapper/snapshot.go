@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
+	"carma/mapper/reserve"
 )
 
 // snapshot is a state's form on disk. Each part has its section; JSON has all fields in
@@ -32,11 +33,12 @@ type snapshot struct {
 
 // The sections of the parts in packages of their own.
 type (
-	ledgerSnapshot    = ledger.Snapshot
-	usersSnapshot     = fairshare.Snapshot
-	predictorSnapshot = predict.Snapshot
-	breakersSnapshot  = breaker.Snapshot
-	queueSnapshot     = queue.Snapshot
+	ledgerSnapshot       = ledger.Snapshot
+	usersSnapshot        = fairshare.Snapshot
+	predictorSnapshot    = predict.Snapshot
+	breakersSnapshot     = breaker.Snapshot
+	queueSnapshot        = queue.Snapshot
+	reservationsSnapshot = reserve.Snapshot
 )
 
 // snapshotFormat is the format that this version writes. It reads all formats from 1 on:
@@ -47,7 +49,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
 		Format: snapshotFormat, Paused: s.paused, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again,
-		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.Save(), reservationsSnapshot: s.reserve.snapshot(),
+		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.Save(), reservationsSnapshot: s.reserve.Save(),
 		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
 	})
 }
@@ -90,7 +92,7 @@ func (snap *snapshot) state() (*State, error) {
 		return nil, err
 	}
 	n.queue.Restore(snap.queueSnapshot)
-	if err := n.reserve.restore(snap.reservationsSnapshot); err != nil {
+	if err := n.reserve.Restore(snap.reservationsSnapshot); err != nil {
 		return nil, err
 	}
 	n.placer.restore(snap.placerSnapshot)

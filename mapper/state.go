@@ -10,6 +10,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
+	"carma/mapper/reserve"
 )
 
 // State is the whole state of the mapper. It is not safe for concurrent use: one
@@ -21,7 +22,7 @@ type State struct {
 	predictor *predict.Predictor
 	breakers  *breaker.Breakers
 	queue     *queue.Queue
-	reserve   *reservations
+	reserve   *reserve.Reservations
 	placer    *placer
 	learner   *learner
 	preempter *preempter
@@ -49,7 +50,7 @@ func New(opt model.Options) *State {
 	l := ledger.New(opt, p.idleOnly)
 	s := &State{Ledger: l, users: fairshare.New(l), predictor: predict.New(l), breakers: breaker.New(l)}
 	s.queue = queue.New(l, s.users, s.predictor)
-	s.reserve = newReservations(l, s.predictor, s.queue)
+	s.reserve = reserve.New(l, s.predictor, s.queue)
 	s.placer = newPlacer(l, s.predictor, s.queue, s.reserve, p)
 	s.wire()
 	return s
@@ -134,7 +135,7 @@ func (s *State) take(ev model.Event) {
 	case model.LaunchingPaused:
 		s.launchingPaused(ev)
 	case model.Reserved:
-		s.reserve.reserved(ev)
+		s.reserve.Add(ev)
 	case model.Unreserved:
 		s.unreserved(ev)
 	case model.Pinned:

@@ -70,20 +70,6 @@ func (pre *preempter) bookSuspendedMemory(t *model.Task) {
 	}
 }
 
-// hostHolds reports whether a machine has host memory for a task and for the GPU memory
-// of its victims. The memory that the victims lend counts as free.
-func (rs *reservations) hostHolds(t *model.Task, h *model.Host, victims ...*model.Task) bool {
-	share, no := rs.hostFits(t, h)
-	if no.Code != "" && (no.Code != model.ReasonHostMemory || share.Memory > h.MaxMemory() || share.CPUs > 0 && share.CPUs > h.CPUs-h.CPUsBooked) {
-		return false
-	}
-	sum := share.Memory
-	for _, v := range victims {
-		sum += rs.SuspendableOn(v) - rs.LendsMemory(v)
-	}
-	return sum <= h.FreeMemory()
-}
-
 // suspendedTime returns the total time for which the current attempt has been suspended.
 func (pre *preempter) suspendedTime(t *model.Task) time.Duration { return t.SuspendedBy(pre.Now()) }
 

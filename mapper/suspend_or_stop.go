@@ -77,7 +77,7 @@ func (pre *preempter) keepRunning(t *model.Task, why model.Reason) {
 	case model.ReasonSlowing:
 		pre.evictSlowing(pre.GPU(t.Current().Grants[0].GPU))
 	case model.ReasonFilled:
-		pre.reserve.cannotBackfill(why)
+		pre.reserve.BackfillFailed(why)
 	}
 }
 

@@ -154,8 +154,8 @@ func TestWhoFills(t *testing.T) {
 		{"enough for it and the pair", pair, model.SuspendHere, 34, nil, model.Request{}, 1},
 	} {
 		s, at := fillState(t, c.pair, c.kind, c.host*units.GiB, c.change)
-		if s.reserve.headReservation().Task != 2 {
-			t.Fatalf("%s: GPUs are held for %d", c.name, s.reserve.headReservation().Task)
+		if s.reserve.Head().Task != 2 {
+			t.Fatalf("%s: GPUs are held for %d", c.name, s.reserve.Head().Task)
 		}
 		c.r.ID, c.r.GPUs = 3, 1
 		got := timed(s, at, c.r, 30, 5*time.Hour)

@@ -7,6 +7,7 @@ import (
 
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/reserve"
 )
 
 // watchSlots sets timers for the ends of the slots of running tasks.
@@ -50,30 +51,21 @@ func (pre *preempter) rotate(blocked []*model.Task) {
 		}
 		after.gpus = append(after.gpus, v)
 	}
-	kept := pre.reserve.headReservation()
-	defer func() { pre.reserve.setHead(kept) }()
+	kept := pre.reserve.Head()
+	defer func() { pre.reserve.SetHead(kept) }()
 	for _, t := range blocked {
 		victims, fits := after.makeRoom(t)
-		if fits && t.ID == pre.reserve.headReservation().Task {
-			pre.reserve.setHead(headReservation{}) // its GPUs are open to others once it runs
+		if fits && t.ID == pre.reserve.Head().Task {
+			pre.reserve.SetHead(reserve.Head{}) // its GPUs are open to others once it runs
 		}
 		for _, id := range victims {
 			victim := pre.TaskByID(id)
 			why := model.Reason{Code: model.ReasonSlotUsed, Span: pre.SlotOf(victim)}
-			if !pre.reserve.hostAllows(t, victim) || !pre.preemptTask(victim, why) {
+			if !pre.reserve.HostAllows(t, victim) || !pre.preemptTask(victim, why) {
 				pre.stopVictim(victim, why)
 			}
 		}
 	}
-}
-
-// hostAllows reports whether a task has host memory while a victim is suspended for it.
-func (rs *reservations) hostAllows(t, victim *model.Task) bool {
-	h := rs.Host(victim.Last().Host.Node)
-	if t.GPUs == 0 || h == nil || !h.Known {
-		return t.GPUs > 0
-	}
-	return rs.hostHolds(t, h, victim)
 }
 
 func (pre *preempter) anySlotOver() bool {

@@ -10,14 +10,6 @@ import (
 	"carma/mapper/predict"
 )
 
-// ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
-func (rs *reservations) ReservedFor(id model.GPUID) model.TaskID {
-	if g := rs.GPU(id); g != nil {
-		return rs.reservedForTask(g)
-	}
-	return 0
-}
-
 // Placed returns the number of placed tasks.
 func (s *State) Placed() int {
 	return s.users.Placed()
@@ -31,7 +23,7 @@ func (s *State) Clone() *State {
 	c.predictor, c.breakers = s.predictor.Clone(c.Ledger), s.breakers.Clone(c.Ledger)
 	c.users = s.users.Clone(c.Ledger)
 	c.queue = s.queue.Clone(c.Ledger, c.users, c.predictor)
-	c.reserve = s.reserve.clone(c.Ledger, c.predictor, c.queue)
+	c.reserve = s.reserve.Clone(c.Ledger, c.predictor, c.queue)
 	c.placer = newPlacer(c.Ledger, c.predictor, c.queue, c.reserve, s.placer.policy)
 	c.placer.ring = s.placer.ring
 	c.wire()

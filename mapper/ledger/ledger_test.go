@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"carma/internal/units"
 	"carma/mapper/model"
+
+	"pgregory.net/rapid"
 )
 
 // TestTaskIndex compares the index with a list of tasks while tasks come and go.
