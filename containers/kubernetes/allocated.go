@@ -14,8 +14,8 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// Attached returns the GPUs that the scheduler allocated. It asks the cluster if the
-// streams of changes do not show them beyond doubt.
+// Attached returns the UUIDs of the GPUs that the scheduler allocated to the pod. It sends a
+// request to the cluster only if the watches do not prove which GPUs these are.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
 	what := "look at pod " + d.c.ns.Short(id)
 	pod := d.watch.handover.latest(id)
@@ -50,13 +50,13 @@ func attachment(uuids []string) containers.Attachment {
 
 // granted is the cached part of a claim of this daemon that the scheduler has allocated.
 type granted struct {
-	pod   types.UID // the only one that it is reserved for
-	wants []string  // the UUID that each request is pinned to
-	has   []int     // the part of the claim that each request got
+	pod   types.UID // the only pod that the claim is reserved for
+	wants []string  // the UUID that each request names
+	has   []int     // the device that each request got
 }
 
-// grantedOf returns the cached part of a claim, or nil if the claim is not this daemon's
-// or differs from the claims that it makes.
+// grantedOf returns the cached part of a claim, or nil if the claim is not this daemon's or has
+// another form than this daemon's claims.
 func grantedOf(c *resourcev1.ResourceClaim) *granted {
 	requests := c.Spec.Devices.Requests
 	if c.Status.Allocation == nil || len(c.Status.ReservedFor) != 1 || len(c.Status.Allocation.Devices.Results) != len(requests) {
@@ -76,11 +76,11 @@ func grantedOf(c *resourcev1.ResourceClaim) *granted {
 	return g
 }
 
-// toldAllocated returns the UUIDs of the GPUs of a pod's claim from the streams of
-// changes, or nil if they do not show them beyond doubt. They do if the claim is reserved
-// for this pod and each of its devices has the UUID that the claim's request asks for: a
-// claim's requests never change, so the scheduler cannot have changed the result since
-// then. Anything else is read from the cluster, because a stream may be late.
+// toldAllocated returns the UUIDs of the GPUs of a pod's claim from the watches, or nil if the
+// watches do not prove them. They do if the claim is reserved for this pod and each of its
+// devices has the UUID that the claim's request names. A claim's requests never change, so the
+// scheduler cannot have changed the result since then. In all other cases the caller reads the
+// claim from the cluster, because a watch may be late.
 func (v *view) toldAllocated(at types.NamespacedName, pod *corev1.Pod) []string {
 	v.open()
 	claim, ok := v.claims.one(at.String())
@@ -100,7 +100,7 @@ func (v *view) toldAllocated(at types.NamespacedName, pod *corev1.Pod) []string 
 	return slices.Clone(claim.granted.wants)
 }
 
-// allocated are the UUIDs of a claim's devices, in the order of its requests.
+// allocated returns the UUIDs of a claim's devices, in the order of its requests.
 func (v *view) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) ([]string, error) {
 	v.open()
 	if err := v.offers.ready(ctx); err != nil {
@@ -115,9 +115,9 @@ func (v *view) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) (
 	return uuids, nil
 }
 
-// uuidsOf are the UUIDs of a claim's devices. One that its node does not offer now, as
-// when its driver is started again, is the one that the request is pinned to: the
-// scheduler gave no other.
+// uuidsOf returns the UUIDs of a claim's devices. A node may not offer a device at the moment,
+// for example while its driver restarts. Then the UUID is the one that the request names,
+// because the scheduler can have allocated no other device.
 func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]manifest.Place) []string {
 	uuids := make([]string, len(claim.Spec.Devices.Requests))
 	for _, r := range claim.Status.Allocation.Devices.Results {

@@ -13,7 +13,7 @@ import (
 	"carma/containers"
 )
 
-// caughtUp waits until a driver has heard of all that has happened to slices and claims.
+// caughtUp waits until a driver has received all changes of slices and claims.
 func (c *cluster) caughtUp(t *testing.T, d *Driver) {
 	t.Helper()
 	c.offer("marker", "GPU-marker")
@@ -29,9 +29,9 @@ func (c *cluster) caughtUp(t *testing.T, d *Driver) {
 	})
 }
 
-// TestAttachedByStreams: a pod's GPUs are read from the cluster unless the streams show
-// the requested GPUs for this very pod. So a wrong GPU is detected whatever a stream has
-// shown.
+// TestAttachedByStreams checks that a pod's GPUs are read from the cluster unless the watches
+// prove that this pod has the requested GPUs. So a wrong GPU is detected whatever the watches
+// have shown.
 func TestAttachedByStreams(t *testing.T) {
 	for what, row := range map[string]struct {
 		alter func(*cluster, *resourcev1.ResourceClaim)
@@ -73,9 +73,9 @@ func TestAttachedByStreams(t *testing.T) {
 	}
 }
 
-// TestLogsAfterAStart: a followed log begins with the pod that Start saw last. If that
-// pod has changed and no stream has reported it, all output comes nevertheless. A log
-// that is not followed reads the pod first.
+// TestLogsAfterAStart checks that a followed log begins with the last state of the pod that
+// Start has read. If that pod has changed and no watch has reported it, all output is still
+// read. A log that is not followed reads the pod first.
 func TestLogsAfterAStart(t *testing.T) {
 	var lines []string
 	read := func(d *Driver, id string, follow bool) error {

@@ -27,8 +27,8 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// The scheme has only the groups in use, and is made when it is first needed:
-// client-go's clients of all groups make a program 15 MB larger.
+// The scheme contains only the API groups in use, and is made when it is first needed. With
+// client-go's clients of all groups the program would be 15 MB larger.
 var (
 	scheme   = runtime.NewScheme()
 	codecs   = serializer.NewCodecFactory(scheme)
@@ -47,20 +47,20 @@ var (
 	parameters = runtime.NewParameterCodec(scheme)
 )
 
-// client sends requests to the cluster. Its streams, and the goroutines that read them, end
-// with close.
+// client sends requests to the cluster. Its watches, and the goroutines that read them, end
+// when close is called.
 type client struct {
 	ns     *manifest.Namespaces
 	config *rest.Config
 
-	core           rest.Interface // pods, nodes, events
-	resource       rest.Interface // claims, slices
-	coordination   rest.Interface // leases
-	authentication rest.Interface // whose a token is
-	authorization  rest.Interface // what users may do
-	batch          rest.Interface // Jobs
+	core           rest.Interface // core group: pods, nodes, events
+	resource       rest.Interface // resource group: claims, slices
+	coordination   rest.Interface // coordination group: leases
+	authentication rest.Interface // reviews of users' tokens
+	authorization  rest.Interface // reviews of users' rights
+	batch          rest.Interface // batch group: Jobs
 
-	ctx   context.Context // ends with close
+	ctx   context.Context // cancelled by close
 	close context.CancelFunc
 	tasks sync.WaitGroup
 }
@@ -76,7 +76,7 @@ func (c *client) connect() error {
 		return err
 	}
 	config := c.config
-	// One connection for all groups.
+	// All groups share one connection.
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
@@ -86,9 +86,9 @@ func (c *client) connect() error {
 		c.GroupVersion, c.APIPath = &gv, path
 		c.NegotiatedSerializer = codecs.WithoutConversion()
 		c.UserAgent = manifest.Owner
-		// Objects go and come as the cluster keeps them, which costs it less than JSON.
+		// The cluster stores objects as protobuf, so it need not convert them from and to JSON.
 		c.AcceptContentTypes, c.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
-		// The defaults of client-go, 5 requests a second, are for people.
+		// client-go's defaults, 5 requests a second, suit interactive use.
 		c.QPS, c.Burst = 500, 1000
 		return rest.RESTClientForConfigAndClient(c, http)
 	}
@@ -111,8 +111,8 @@ func (c *client) connect() error {
 	return err
 }
 
-// fail turns an error of the client into one of the contract's; what names the call that
-// failed.
+// fail wraps an error of the client in the matching error of package containers. what names the
+// failed call.
 func fail(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -139,12 +139,13 @@ func fail(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%s: %s", what, msg)
 }
 
-// isNamespace: it was the namespace that was not found.
+// isNamespace reports whether the namespace itself was not found.
 func isNamespace(s *apierrors.StatusError) bool {
 	return s != nil && s.ErrStatus.Details != nil && s.ErrStatus.Details.Kind == "namespaces"
 }
 
-// unavailable: the apiserver, or something that it needs, does not answer now.
+// unavailable reports whether the apiserver, or a service that it depends on, does not answer
+// at the moment.
 func unavailable(err error) bool {
 	var netErr net.Error
 	var urlErr *url.Error
@@ -161,8 +162,8 @@ func httpCode(err error) int32 {
 	return 0
 }
 
-// pod reads a container's pod. A pod of the same name with another uid is another
-// container.
+// pod reads a container's pod. It returns not found for a pod with the same name and another
+// uid.
 func (c *client) pod(ctx context.Context, what, id string) (*corev1.Pod, error) {
 	uid, at := c.ns.Split(id)
 	if at.Name == "" {
@@ -183,17 +184,17 @@ func (c *client) podNamed(ctx context.Context, at types.NamespacedName) (*corev1
 	return pod, c.pods(c.core.Get(), at).Do(ctx).Into(pod)
 }
 
-// patchPod changes fields of a pod by a JSON merge patch.
+// patchPod changes a pod by a JSON merge patch.
 func (c *client) patchPod(ctx context.Context, pod *corev1.Pod, patch string) (*corev1.Pod, error) {
 	changed := &corev1.Pod{}
 	err := c.pods(c.core.Patch(types.MergePatchType), manifest.HomeOf(pod)).Body([]byte(patch)).Do(ctx).Into(changed)
 	return changed, err
 }
 
-// isGone: there is no such pod any more.
+// isGone reports whether the pod does not exist any more.
 func isGone(err error) bool { return errors.Is(err, containers.ErrNotFound) }
 
-// jobs is the path of a namespace's Jobs, or of one if it has a name.
+// jobs sets the path of a namespace's Jobs, or of one Job if at has a name.
 func (c *client) jobs(r *rest.Request, at types.NamespacedName) *rest.Request {
 	r = r.Namespace(at.Namespace).Resource("jobs")
 	if at.Name != "" {
@@ -202,7 +203,7 @@ func (c *client) jobs(r *rest.Request, at types.NamespacedName) *rest.Request {
 	return r
 }
 
-// pods is the path of a namespace's pods, or of one if it has a name.
+// pods sets the path of a namespace's pods, or of one pod if at has a name.
 func (c *client) pods(r *rest.Request, at types.NamespacedName) *rest.Request {
 	r = r.Namespace(at.Namespace).Resource("pods")
 	if at.Name != "" {
@@ -211,7 +212,7 @@ func (c *client) pods(r *rest.Request, at types.NamespacedName) *rest.Request {
 	return r
 }
 
-// claims is the path of the claim that has a pod's name.
+// claims sets the path of the claim that has a pod's name.
 func (c *client) claims(r *rest.Request, at types.NamespacedName) *rest.Request {
 	return r.Namespace(at.Namespace).Resource("resourceclaims").Name(at.Name)
 }

@@ -14,18 +14,19 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// attached is a session with the program of a pod. It connects when the program runs:
-// a cluster attaches to nothing else.
+// attached is a session with the program of a pod. It connects when the program runs, because a
+// cluster accepts no connection before.
 //
-// Of a program without a terminal the output comes from the log, which has all of it from
-// the beginning. A terminal's output comes by the connection, because a log has whole
-// lines only and so no prompt; output from before the connection is in the log alone.
+// The output of a program without a terminal is read from the log, which contains all output
+// from the beginning. A terminal's output comes through the connection, because the log has
+// only whole lines, and a prompt is not a whole line. Output from before the connection is in
+// the log only.
 type attached struct {
 	ss    *sessions
 	what  string
 	id    string
 	tty   bool
-	since time.Time // of the log
+	since time.Time // from this time on the log is read
 	out   outlet
 	input input
 
@@ -35,22 +36,21 @@ type attached struct {
 
 	mu   sync.Mutex
 	size containers.Size
-	now  *stream // nil if not connected
+	now  *stream // nil while not connected
 
 	over chan struct{}
-	err  error // read after over
+	err  error // set before over is closed
 }
 
 const (
-	// attachAgain is the pause before attaching to a program that does not run yet is
-	// tried again: short at first, because a terminal's output meanwhile is lost.
+	// attachAgain is the first pause before it tries again to attach to a program that does not
+	// run yet. It is short, because a terminal's output during the pause is lost.
 	attachAgain = 50 * time.Millisecond
 	attachMost  = time.Second
-	// flushFor is the longest time that a closed session may take to deliver its input.
+	// flushFor is the longest time that a closed session may need to deliver its input.
 	flushFor = 2 * time.Second
-	// takenAfter is the time after which a connection that was made before its pod ran
-	// counts as accepted, counted from the moment at which the pod runs. A refusal takes
-	// milliseconds.
+	// takenAfter is the time after which a connection that was made before its pod ran counts as
+	// accepted. It begins when the pod runs. The kubelet refuses a connection within milliseconds.
 	takenAfter = 500 * time.Millisecond
 )
 
@@ -95,7 +95,7 @@ func (ss *sessions) Attach(ctx context.Context, id string) (containers.Session, 
 	return s, nil
 }
 
-// run stays connected until the program has ended.
+// run keeps the session connected until the program has ended.
 func (s *attached) run() error {
 	if s.tty {
 		return s.attach(s.ctx)
@@ -105,7 +105,7 @@ func (s *attached) run() error {
 	defer feeding.Wait()
 	defer enough()
 	feeding.Go(func() { _ = s.attach(ctx) })
-	// As long as nothing of it has started, there is no log.
+	// There is no log before the container has started.
 	err := s.ss.watch.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return manifest.Running(pod) || manifest.Ended(pod), nil })
 	if err != nil {
 		return err
@@ -119,8 +119,8 @@ func (s *attached) run() error {
 	})
 }
 
-// attach connects when the program runs, and returns when that connection has ended, or
-// the program.
+// attach connects when the program runs, and returns when the connection or the program has
+// ended.
 func (s *attached) attach(ctx context.Context) error {
 	for pause := attachAgain; ; pause = min(2*pause, attachMost) {
 		pod, err := s.ss.c.pod(ctx, s.what, s.id)
@@ -143,7 +143,7 @@ func (s *attached) attach(ctx context.Context) error {
 	}
 }
 
-// connect attaches once. connected: there was a connection, which has ended.
+// connect attaches once. connected is true if there was a connection; it has ended then.
 func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool, err error) {
 	options := &corev1.PodAttachOptions{Container: manifest.ContainerName, Stdin: true, Stdout: s.tty, TTY: s.tty}
 	s.mu.Lock()
@@ -153,9 +153,9 @@ func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool
 	if err != nil {
 		return false, err
 	}
-	// The apiserver takes a connection before the kubelet does. Nothing is written on one
-	// that may yet be refused. A program that waits for input shows nothing, so the first
-	// output is not the only sign.
+	// The apiserver accepts a connection before the kubelet does. Input is written only when the
+	// kubelet cannot refuse the connection any more. The first output proves that, but a program
+	// that waits for input prints nothing.
 	alive := make(chan struct{})
 	seen := &firstSeen{to: &half{of: &s.out}, alive: sync.OnceFunc(func() { close(alive) })}
 	if one.outlet.take(seen, io.Discard); manifest.Running(pod) {
@@ -180,7 +180,8 @@ func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool
 	return used || err == nil, err
 }
 
-// onceTaken calls alive when the pod runs and the connection has not been refused.
+// onceTaken calls alive takenAfter after the pod runs, if the connection has not been refused
+// by then.
 func (s *attached) onceTaken(ctx context.Context, one *stream, alive func()) {
 	if s.ss.watch.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return manifest.Running(pod) || manifest.Ended(pod), nil }) != nil {
 		return
@@ -193,7 +194,7 @@ func (s *attached) onceTaken(ctx context.Context, one *stream, alive func()) {
 	}
 }
 
-// firstSeen notices the first output.
+// firstSeen calls alive at the first output.
 type firstSeen struct {
 	to    io.Writer
 	alive func()
@@ -206,7 +207,7 @@ func (f *firstSeen) Write(p []byte) (int, error) {
 	return f.to.Write(p)
 }
 
-// Copy hands on the output until the program has ended or the session is closed.
+// Copy copies the output until the program has ended or the session is closed.
 func (s *attached) Copy(stdout, stderr io.Writer) error {
 	s.out.take(stdout, stderr)
 	select {
@@ -217,7 +218,7 @@ func (s *attached) Copy(stdout, stderr io.Writer) error {
 	}
 }
 
-// Write gives input. It waits until the program runs.
+// Write sends input. It waits until the program runs.
 func (s *attached) Write(p []byte) (int, error) { return s.input.w.Write(p) }
 
 // CloseWrite ends the input.
@@ -228,7 +229,7 @@ func (s *attached) CloseWrite() error {
 	return nil
 }
 
-// Resize sets the terminal's size, now or when it is connected.
+// Resize sets the terminal's size, at once or when the session is connected.
 func (s *attached) Resize(_ context.Context, to containers.Size) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,5 +239,5 @@ func (s *attached) Resize(_ context.Context, to containers.Size) error {
 	return nil
 }
 
-// Close ends the session. A program without a terminal reads the end of its input then.
+// Close ends the session. A program without a terminal then reads the end of its input.
 func (s *attached) Close() error { s.close(); return nil }

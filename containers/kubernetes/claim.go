@@ -25,8 +25,8 @@ type claims struct {
 	view *view
 }
 
-// find returns the places of GPUs, which must be on one node. A GPU that the stream of
-// changes has not shown yet is read from the cluster.
+// find returns the devices of these GPUs, which must be on one node. It reads from the cluster
+// if the watches have not shown a GPU yet.
 func (v *view) find(ctx context.Context, uuids []string) ([]manifest.Place, error) {
 	if len(uuids) == 0 {
 		return nil, nil
@@ -78,10 +78,9 @@ func placesOf(devices []Device) map[string]manifest.Place {
 	return found
 }
 
-// book makes the claim. An existing claim with the pod's uid is the pod's own; any other
-// is left over from a pod of the same name and is deleted first. same says whether the
-// pod's own claim has the wanted content; a nil same accepts it. book calls waits before
-// it waits for a deletion.
+// book makes the claim. If a claim with this name exists and belongs to the pod, book keeps it
+// if same returns true or is nil. It deletes any other claim with this name, which is left from
+// an earlier pod, and calls waits before it waits for the deletion.
 func (cl *claims) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim, same func(old *resourcev1.ResourceClaim) bool, waits func()) error {
 	at := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 	for {
@@ -111,12 +110,12 @@ func (cl *claims) book(ctx context.Context, what string, claim *resourcev1.Resou
 	}
 }
 
-// rebook makes the claim of a pod that has none: the daemon that made the pod died before
-// it could make the claim. Without a claim the scheduler would not look at the pod.
+// rebook makes the claim of a pod that has none: the daemon that made the pod died before it
+// could make the claim. The scheduler ignores a pod whose claim does not exist.
 func (cl *claims) rebook(ctx context.Context, what string, pod *corev1.Pod) error {
 	bytes, err := strconv.ParseInt(pod.Annotations[manifest.BytesKey], 10, 64)
 	if err != nil {
-		return nil // it has no GPUs, or is a Job's
+		return nil // it has no GPUs, or belongs to a Job
 	}
 	err = cl.c.claims(cl.c.resource.Get(), manifest.HomeOf(pod)).Do(ctx).Error()
 	if !apierrors.IsNotFound(err) {
@@ -135,7 +134,7 @@ func (cl *claims) rebook(ctx context.Context, what string, pod *corev1.Pod) erro
 	return cl.book(ctx, what, manifest.NewClaim(spec, at, pod), nil, func() {})
 }
 
-// unbook deletes a claim. It goes when the cluster has taken its devices back.
+// unbook deletes a claim. The claim exists until the cluster has released its devices.
 func (cl *claims) unbook(ctx context.Context, what string, at types.NamespacedName) error {
 	err := cl.c.claims(cl.c.resource.Delete(), at).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
@@ -144,8 +143,8 @@ func (cl *claims) unbook(ctx context.Context, what string, at types.NamespacedNa
 	return fail(ctx, what, err)
 }
 
-// unbookOf deletes the claim of a Job's pod. The next pod's claim has the same name, and
-// stays.
+// unbookOf deletes the claim of a Job's pod. It keeps the claim of the next pod, which has the
+// same name.
 func (cl *claims) unbookOf(ctx context.Context, what string, pod *corev1.Pod) error {
 	at := types.NamespacedName{Namespace: pod.Namespace, Name: manifest.ClaimOf(pod)}
 	var claim resourcev1.ResourceClaim
@@ -166,8 +165,7 @@ func (cl *claims) unbookOf(ctx context.Context, what string, pod *corev1.Pod) er
 	return fail(ctx, what, err)
 }
 
-// pause waits a moment for something that the cluster does in its own time and
-// that has no hint.
+// pause waits a moment for a change in the cluster that no watch reports.
 func pause(ctx context.Context, what string) error {
 	select {
 	case <-ctx.Done():

@@ -27,8 +27,8 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// cluster is an apiserver, a scheduler and a kubelet in memory: as much of them as
-// the driver uses. Its pods run on a fake container engine.
+// cluster is a fake of the parts of an apiserver, a scheduler and a kubelet that the driver
+// uses. Its pods run on a fake container engine.
 type cluster struct {
 	*httptest.Server
 	engine *containerstest.Fake
@@ -40,10 +40,10 @@ type cluster struct {
 	slices []resourcev1.ResourceSlice
 	// ran is the id of a pod's container in the engine.
 	ran map[types.UID]string
-	// told, if not nil, is closed before pods are reported as running; taken gets a token
-	// for each attach that reached a program.
+	// told, if not nil, is closed before pods are reported as running; taken receives a token for
+	// each attach request that has reached a program.
 	told, taken chan struct{}
-	// logless: the node has removed what its containers wrote.
+	// logless means that the node has removed the logs of its containers.
 	logless   atomic.Bool
 	made      int
 	version   int
@@ -51,8 +51,8 @@ type cluster struct {
 	seen      []string      // namespace and labels of each event's pod, for the selector
 	changed   chan struct{} // closed and replaced at each event
 	fault     func(r *http.Request) int
-	audiences []string // of the token ann's
-	denied    bool     // all that is allowed
+	audiences []string // audiences of ann's token
+	denied    bool     // refuse all permissions
 	// admit refuses a pod with a code and the text of an admission plugin.
 	admit func(*corev1.Pod) (int, string)
 	// refuse refuses new objects of a resource, as the admission of quotas does.
@@ -115,14 +115,14 @@ func newCluster(t *testing.T, images ...string) *cluster {
 	return c
 }
 
-// inJSON makes JSON of a body in the cluster's own encoding.
+// inJSON converts a body in the cluster's own encoding to JSON.
 func inJSON(r *http.Request) {
 	if r.Header.Get("Content-Type") != runtime.ContentTypeProtobuf {
 		return
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client is gone
+		return // the client has closed the connection
 	}
 	o, _, err := codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
@@ -169,7 +169,7 @@ func notFound(w http.ResponseWriter, what string) {
 	refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, what+" not found")
 }
 
-// tell publishes a pod's change. The caller holds c.mu.
+// tell sends an event about a pod. The caller holds c.mu.
 func (c *cluster) tell(kind string, pod *corev1.Pod) {
 	c.version++
 	pod.ResourceVersion = strconv.Itoa(c.version)
@@ -181,7 +181,7 @@ func (c *cluster) tell(kind string, pod *corev1.Pod) {
 	c.changed = make(chan struct{})
 }
 
-// gone deletes a pod that nothing holds. The caller holds c.mu.
+// gone deletes a pod without finalizers. The caller holds c.mu.
 func (c *cluster) gone(pod *corev1.Pod) {
 	s := manifest.Status(pod)
 	over := s == nil && c.ran[pod.UID] == "" || s != nil && s.State.Terminated != nil
@@ -250,7 +250,7 @@ func (c *cluster) deleteClaim(w http.ResponseWriter, r *http.Request) {
 	answer(w, metav1.Status{Status: metav1.StatusSuccess})
 }
 
-// logs answers as a kubelet does: both streams in one, a time before each line.
+// logs answers like a kubelet: both streams in one, each line after its time.
 func (c *cluster) logs(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	pod := c.pods[keyOf(r)]

@@ -14,8 +14,8 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// Create makes the pod, kept by its gate, and the claim. If a pod with the spec's
-// name and identity exists, Create returns that one's id.
+// Create makes the pod, with the scheduling gate, and the claim. If a pod with the spec's name
+// and identity exists, Create returns the id of that pod.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create pod %q", spec.Name)
 	if spec.Namespace != "" && !d.Serves(spec.Namespace) {
@@ -28,7 +28,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return d.jobs.take(ctx, what, spec)
 	}
 	at, err := d.view.find(ctx, spec.GPUs)
-	if err != nil { // the pod may exist nevertheless, and need no GPU any more
+	if err != nil { // the pod may exist, and not need a GPU any more
 		switch pod, unknown := d.existing(ctx, what, spec); {
 		case unknown != nil:
 			return "", unknown
@@ -52,7 +52,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	if len(pod.Spec.ResourceClaims) > 0 {
 		if err := d.claims.book(ctx, what, manifest.NewClaim(spec, at, pod), nil, leave); err != nil {
 			if fault, ok := errors.AsType[*containers.StartFault](err); ok && (fault.Scope == containers.ScopeTask || fault.Scope == containers.ScopeNamespace) {
-				err = errors.Join(err, d.release(ctx, what, pod)) // it will not have a claim now, or ever
+				err = errors.Join(err, d.release(ctx, what, pod)) // the pod has no claim and will not get one
 			}
 			return "", err
 		}
@@ -63,14 +63,13 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	return manifest.IDOf(pod), nil
 }
 
-// needless reports whether the pod exists and needs no claim, or none any more.
+// needless reports whether the pod exists and needs no claim: it has ended or has no GPUs.
 func needless(pod *corev1.Pod) bool {
 	return pod != nil && (manifest.Ended(pod) || len(pod.Spec.ResourceClaims) == 0)
 }
 
-// turn waits until few other pods are being made. So the pods of a burst are started in
-// order, before more are made. A caller that waits for something else must call leave
-// first.
+// turn waits until few other pods are being made, so that the pods of a burst are started in
+// order before more pods are made. A caller must call leave before it waits for anything else.
 func (d *Driver) turn(ctx context.Context, what string) (leave func(), err error) {
 	select {
 	case d.making <- struct{}{}:
@@ -80,9 +79,9 @@ func (d *Driver) turn(ctx context.Context, what string) (leave func(), err error
 	}
 }
 
-// post makes the pod. If the spec's own pod exists, from an earlier or a quicker call of
-// Create, it is used. The cluster reports an existing name only for a pod that it would
-// make: where a quota is full, for example, it refuses before it checks the name.
+// post makes the pod. If an earlier or concurrent call of Create has made the spec's pod, post
+// returns that pod. The cluster checks other conditions before the name: if a quota is full,
+// for example, it does not report that the name exists.
 func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at []manifest.Place) (pod *corev1.Pod, made bool, err error) {
 	node := ""
 	if len(at) > 0 {
@@ -115,7 +114,7 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err): // no name of a pod; making it fails with that error
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err): // the name is not valid for a pod, and making the pod fails with that error
 		return nil, nil
 	case err != nil:
 		return nil, fail(ctx, what, err)
@@ -126,9 +125,9 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 	return pod, nil
 }
 
-// Start lifts the gate and returns when the program runs, or has run. If it cannot, the
-// pod is ended, so that it will not run later. The Wait that follows continues from the
-// state that Start saw last.
+// Start removes the scheduling gate and returns when the program runs or has ended. If the
+// program cannot run, Start ends the pod, so that it does not run later. The next Wait
+// continues from the last state that Start has read.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start pod " + d.c.ns.Short(id)
 	l, err := d.watch.lookout(id, func() (*corev1.Pod, error) { return d.lift(ctx, what, id) })
@@ -164,8 +163,8 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 	return nil
 }
 
-// lift lifts a pod's gate, and returns the pod. One that nothing has changed since this
-// driver made it is not read again.
+// lift removes a pod's scheduling gate, and returns the pod. It does not read a pod that nobody
+// has changed since this driver made it.
 func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error) {
 	if made, ok := d.fresh.LoadAndDelete(id); ok && made.(*corev1.Pod).Annotations[manifest.FaultKey] == "" {
 		pod := made.(*corev1.Pod)
@@ -193,7 +192,7 @@ func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error)
 	return pod, fail(ctx, what, err)
 }
 
-// give ends a pod that cannot start, and writes the reason to it.
+// give ends a pod that cannot start, and writes the reason into an annotation of the pod.
 func (d *Driver) give(ctx context.Context, what string, pod *corev1.Pod, fault string) error {
 	if _, err := d.c.patchPod(ctx, pod, manifest.AnnotationPatch(manifest.FaultKey, fault)); err != nil {
 		return fail(ctx, what, err)
@@ -201,7 +200,7 @@ func (d *Driver) give(ctx context.Context, what string, pod *corev1.Pod, fault s
 	return d.end(ctx, what, pod, &shortest)
 }
 
-// startError is the error of a start that the cluster refused with msg.
+// startError is the error of a start for which the cluster reports msg.
 func startError(what, msg string) error {
 	switch {
 	case containers.MachineFault(msg):

@@ -43,8 +43,8 @@ func (c *cluster) change(name string, edit func(*corev1.Pod)) {
 	c.tell("MODIFIED", c.pods[name])
 }
 
-// TestRefused: a request that a cluster cannot fulfil is refused in one line, and nothing
-// is made.
+// TestRefused checks that a request that a cluster cannot fulfil is refused with a message of
+// one line, and that nothing is made.
 func TestRefused(t *testing.T) {
 	c := newCluster(t, toolImage)
 	d := c.driver(t, Options{HostPaths: []string{"/shared/"}})
@@ -82,8 +82,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAttachedOfMissing: a pod keeps its GPU while the node does not offer it, as when
-// its agent is upgraded, and a driver that has just started knows which one that is.
+// TestAttachedOfMissing checks that a pod keeps its GPU while the node does not offer the GPU,
+// for example while its agent is upgraded, and that a new driver still knows the GPU.
 func TestAttachedOfMissing(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")
@@ -103,7 +103,7 @@ func TestAttachedOfMissing(t *testing.T) {
 }
 
 // TestStartWithoutClaim: a daemon died after it had made a pod and before it had made the
-// claim. The next one makes the claim before it starts the pod.
+// claim. The next daemon makes the claim before it starts the pod.
 func TestStartWithoutClaim(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")
@@ -131,8 +131,8 @@ func TestStartWithoutClaim(t *testing.T) {
 	}
 }
 
-// TestBooking: the claim names GPU and bytes, two tasks share a GPU, and Attached returns
-// the allocation.
+// TestBooking checks that the claim names GPU and bytes, two tasks share a GPU, and Attached
+// returns the allocation.
 func TestBooking(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")
@@ -163,7 +163,8 @@ func TestBooking(t *testing.T) {
 	other.Name, other.GPUs, other.GPUMemory = "other", []string{"GPU-a"}, 30<<30
 	begin(t, d, other)
 
-	// A third has no room: another decision is wanted, not a pod that waits.
+	// There is no room for a third task. Create must fail, so that the mapper decides again,
+	// instead of making a pod that waits.
 	third := other
 	third.Name = "third"
 	id, err := d.Create(t.Context(), third)
@@ -197,8 +198,8 @@ func TestBooking(t *testing.T) {
 
 func second(_ string, err error) error { return err }
 
-// TestBrokenOff: a daemon dies between the pod and the claim, or finds the claim
-// of an earlier attempt.
+// TestBrokenOff: a daemon dies between the creation of the pod and the claim, or finds the
+// claim of an earlier attempt.
 func TestBrokenOff(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a")
@@ -226,7 +227,7 @@ func TestBrokenOff(t *testing.T) {
 	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 4 {
 		t.Errorf("%+v, %v", exit, err)
 	}
-	// The pod goes, the claim stays, as if the daemon had died in Remove before.
+	// The pod is deleted and the claim exists, as if the daemon had died within Remove.
 	c.mu.Lock()
 	delete(c.pods, "x")
 	c.mu.Unlock()
@@ -242,8 +243,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestClusterAway: a cluster that does not answer, or refuses, is no fault of the
-// task.
+// TestClusterAway checks that the task is not at fault if a cluster does not answer or refuses
+// the request.
 func TestClusterAway(t *testing.T) {
 	c := newCluster(t, toolImage)
 	d := c.driver(t, Options{})
@@ -260,7 +261,7 @@ func TestClusterAway(t *testing.T) {
 	c.fault = nil
 	c.mu.Unlock()
 	go func() { _, err := d.Wait(t.Context(), id); waited <- err }()
-	time.Sleep(50 * time.Millisecond) // either way it must notice
+	time.Sleep(50 * time.Millisecond) // Start must notice it before or after this pause
 	c.mu.Lock()
 	c.fault = func(*http.Request) int { return http.StatusServiceUnavailable }
 	c.mu.Unlock()
@@ -275,7 +276,8 @@ func TestClusterAway(t *testing.T) {
 	}
 }
 
-// TestWords: a cluster would replace $(NAME) in the words of a pod.
+// TestWords checks that $(NAME) in a command reaches the program unchanged, although a cluster
+// would replace it.
 func TestWords(t *testing.T) {
 	c := newCluster(t, toolImage)
 	d := c.driver(t, Options{})

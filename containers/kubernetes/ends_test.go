@@ -12,7 +12,7 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// TestEnds: ends that are not the program's.
+// TestEnds checks how pods end that their program did not end.
 func TestEnds(t *testing.T) {
 	yes := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}
 	over := func(code int32, reason string) func(*corev1.Pod) {

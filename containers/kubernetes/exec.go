@@ -21,29 +21,29 @@ import (
 
 var _ containers.Terminals = (*Driver)(nil)
 
-// shell starts each command. A cluster can give a command neither a folder nor an
-// environment, and sends it no signal; a shell in the container can. It prints its pid
-// first, and then becomes the command.
+// shell starts each command. A cluster cannot set a command's folder or environment, nor send
+// it a signal, but a shell in the container can. The shell prints its pid, and then executes
+// the command.
 const shell = "/bin/sh"
 
-// noProgram: the container has no such program.
+// noProgram matches the error for a program that the container does not have.
 var noProgram = lazyregexp.New(`no such file or directory|executable file not found|not found in \$PATH`)
 
-// command is a session with a command in a pod.
+// command is a session with a command that runs in a pod.
 type command struct {
 	*stream
 	ss  *sessions
 	at  types.NamespacedName
-	pid string // in the container, or empty if unknown
-	// early is the text on standard error before the shell printed its pid.
+	pid string // pid in the container, or empty if unknown
+	// early is the standard error from before the shell printed its pid.
 	early lockedBuffer
 
 	closed chan struct{}
 	close  func()
 }
 
-// Exec runs a command in a pod. Where the container has no shell, the command has no
-// environment and folder of its own, and gets no signals.
+// Exec runs a command in a pod. If the container has no shell, the command gets no folder,
+// environment and signals.
 func (ss *sessions) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
 	what := "run a command in pod " + ss.c.ns.Short(id)
 	pod, err := ss.c.pod(ctx, what, id)
@@ -90,7 +90,7 @@ func (ss *sessions) command(pod *corev1.Pod, args []string, c containers.Command
 		if s.stdin != nil {
 			_ = s.stdin.Close()
 		}
-		s.outlet.leave() // the rest of its output is read, or the command would block
+		s.outlet.leave() // the command would block if nobody read the rest of its output
 		close(s.closed)
 	})
 	return s, nil
@@ -98,7 +98,8 @@ func (ss *sessions) command(pod *corev1.Pod, args []string, c containers.Command
 
 var variable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// shellScript starts a command by a shell: its first argument is the folder.
+// shellScript returns the script by which a shell starts a command. The script's first argument
+// is the folder.
 func shellScript(c containers.Command) (string, error) {
 	var b strings.Builder
 	b.WriteString("echo $$; ")
@@ -113,7 +114,7 @@ func shellScript(c containers.Command) (string, error) {
 	return b.String(), nil
 }
 
-// hello reads the pid that the shell prints. Output after it waits.
+// hello reads the pid that the shell prints. The output after the pid is kept until it is read.
 func (s *command) hello(ctx context.Context) error {
 	first := &firstLine{out: make(chan string, 1), rest: &s.outlet}
 	s.outlet.take(first, &s.early)
@@ -138,7 +139,7 @@ func (s *command) hello(ctx context.Context) error {
 	}
 }
 
-// lockedBuffer keeps a little output.
+// lockedBuffer is a small buffer with a lock.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  []byte
@@ -157,8 +158,7 @@ func (l *lockedBuffer) bytes() []byte {
 	return l.b
 }
 
-// firstLine returns the first line of an output, and keeps the rest until somebody reads
-// it.
+// firstLine takes the first line of an output, and passes the rest to a session.
 type firstLine struct {
 	out  chan string
 	rest *outlet
@@ -166,7 +166,7 @@ type firstLine struct {
 	told bool
 }
 
-// Write is called by one goroutine.
+// Write is called by one goroutine only.
 func (f *firstLine) Write(p []byte) (int, error) {
 	n := len(p)
 	if !f.told {
@@ -176,7 +176,7 @@ func (f *firstLine) Write(p []byte) (int, error) {
 			return n, nil
 		}
 		f.told, p = true, rest
-		f.rest.again() // nobody takes the rest yet
+		f.rest.again() // no session takes the rest yet
 		f.out <- string(line)
 		if len(p) == 0 {
 			return n, nil
@@ -186,7 +186,7 @@ func (f *firstLine) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Copy hands on the output until the command has ended or the session is closed.
+// Copy copies the output until the command has ended or the session is closed.
 func (s *command) Copy(stdout, stderr io.Writer) error {
 	if _, err := stderr.Write(s.early.bytes()); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (s *command) Copy(stdout, stderr io.Writer) error {
 	}
 }
 
-// Write gives input.
+// Write sends input.
 func (s *command) Write(p []byte) (int, error) {
 	if s.stdin == nil {
 		return 0, io.ErrClosedPipe
@@ -225,11 +225,11 @@ func (s *command) Resize(_ context.Context, to containers.Size) error {
 	return nil
 }
 
-// Close leaves the command alone. Its connection stays as long as this driver, because
-// the command's output has to go somewhere.
+// Close does not end the command. The connection stays open as long as the driver, because the
+// command would block without a reader of its output.
 func (s *command) Close() error { s.close(); return nil }
 
-// Wait returns the command's code.
+// Wait returns the command's exit code.
 func (s *command) Wait(ctx context.Context) (int, error) {
 	what := "wait for a command in pod " + s.at.Name
 	select {
@@ -249,7 +249,7 @@ func (s *command) Wait(ctx context.Context) (int, error) {
 	return 0, fail(ctx, what, err)
 }
 
-// Signal sends the command a signal, by a shell in the container.
+// Signal sends the command a signal, through a shell in the container.
 func (s *command) Signal(ctx context.Context, sig syscall.Signal) error {
 	select {
 	case <-s.over:
@@ -273,7 +273,7 @@ func (s *command) Signal(ctx context.Context, sig syscall.Signal) error {
 	code, err := kill.Wait(ctx)
 	select {
 	case <-s.over:
-		return nil // it has ended meanwhile
+		return nil // the command has ended in the meantime
 	default:
 	}
 	if err == nil && code != 0 {

@@ -10,7 +10,7 @@ import (
 	"carma/containers"
 )
 
-// TestExecShell: where the container has a shell, a command has a folder, an environment
+// TestExecShell checks that a command in a container with a shell has a folder, an environment
 // and signals.
 func TestExecShell(t *testing.T) {
 	c := newCluster(t, toolImage, hostImage)
@@ -54,7 +54,7 @@ func TestExecShell(t *testing.T) {
 		t.Errorf("a name that no shell takes: %v", err)
 	}
 
-	// Not SIGHUP: under nohup a shell cannot trap it.
+	// Not SIGHUP, because a shell under nohup cannot trap it.
 	s, err := d.Exec(t.Context(), id, containers.Command{Args: []string{"/bin/sh", "-c", "trap 'echo hung up; exit 9' USR1; echo ready; while :; do read x; done"}, Stdin: true})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestExecShell(t *testing.T) {
 	if err := s.Signal(t.Context(), syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = s.Write([]byte("on\n")) // a shell looks at signals between commands
+	_, _ = s.Write([]byte("on\n")) // a shell handles signals between two commands
 	shown.until(t, "hung up\n")
 	if err := <-ended; err != nil {
 		t.Errorf("copy: %v", err)
@@ -79,7 +79,7 @@ func TestExecShell(t *testing.T) {
 	}
 }
 
-// text is output that a test waits for.
+// text collects output and lets a test wait for a text in it.
 type text struct {
 	pieces chan string
 	all    string
@@ -101,9 +101,9 @@ func (w *text) until(t *testing.T, want string) {
 	}
 }
 
-// TestAttachSilent: a program that waits for input, and whose prompt was shown before the
-// connection was there, gets its input also where that connection was made before the
-// cluster said that the pod runs.
+// TestAttachSilent checks that a program that waits for input, and printed its prompt before
+// the connection existed, gets its input. This also holds if the connection was made before the
+// cluster reported the pod as running.
 func TestAttachSilent(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.told, c.taken = make(chan struct{}), make(chan struct{}, 1)

@@ -7,27 +7,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// handover passes the last seen pod from Start to Wait, and from a Wait that has timed
-// out to the next one. The changes of the pod are received all the time, so the next one
-// need not read it. Others may ask for the last seen state.
+// handover passes the last observed state of a pod from Start to Wait, and from a Wait that has
+// timed out to the next Wait. Its lookouts keep receiving changes, so the next Wait need not
+// read the pod. [handover.latest] reads the state for other callers.
 type handover struct {
 	mu     sync.Mutex
-	left   map[string]*left // by id
+	left   map[string]*left // by container id
 	closed bool
 }
 
-// left is a lookout that somebody has left.
+// left is a lookout that its user has left for the next one.
 type left struct {
 	*lookout
-	seen  *corev1.Pod // when it was left
-	taken bool        // the next one looks now, and ends it
+	seen  *corev1.Pod // state of the pod when the lookout was left
+	taken bool        // the next user has the lookout, and ends it
 	timer *time.Timer
 }
 
-// leftFor is the longest time until the next one must come. A daemon's comes at once.
+// leftFor is the longest time for which a lookout is kept for the next user. A daemon takes it
+// at once.
 const leftFor = time.Minute
 
-// keep leaves a lookout for the next one, for at most patience.
+// keep keeps a lookout for the next user, for at most patience.
 func (h *handover) keep(id string, l *lookout, patience time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +46,7 @@ func (h *handover) keep(id string, l *lookout, patience time.Duration) {
 	h.left[id] = one
 }
 
-// take returns what was left for the next one, or nil if there is nothing.
+// take returns the lookout that was kept, or nil if there is none.
 func (h *handover) take(id string) *lookout {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,8 +58,8 @@ func (h *handover) take(id string) *lookout {
 	return one.lookout
 }
 
-// latest returns the present pod from the last seen state and the changes since then, or
-// nil if it is unknown.
+// latest returns the present pod, computed from the state when the lookout was left and the
+// changes since then, or nil if it is unknown.
 func (h *handover) latest(id string) *corev1.Pod {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,14 +69,15 @@ func (h *handover) latest(id string) *corev1.Pod {
 	return nil
 }
 
-// drop forgets the pod: it is stopped or has ended, and the next one has to read it.
+// drop removes the lookout of a pod that is stopped or has ended, so that the next user reads
+// the pod.
 func (h *handover) drop(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dropped(id)
 }
 
-// expire drops a lookout that nobody has taken in time.
+// expire removes a lookout that nobody has taken in time.
 func (h *handover) expire(id string, one *left) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +86,7 @@ func (h *handover) expire(id string, one *left) {
 	}
 }
 
-// dropped is drop of a caller who holds h.mu.
+// dropped is [handover.drop] with h.mu held.
 func (h *handover) dropped(id string) {
 	one := h.left[id]
 	if one == nil {
@@ -97,7 +99,7 @@ func (h *handover) dropped(id string) {
 	delete(h.left, id)
 }
 
-// end drops all, and all that is left from now on.
+// end removes all lookouts, and refuses further ones.
 func (h *handover) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

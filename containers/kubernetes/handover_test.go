@@ -16,7 +16,7 @@ import (
 	"carma/containers"
 )
 
-// opened returns a driver that sees a cluster of two GPUs, and whose stream of pods is open.
+// opened returns a driver that has read a cluster of two GPUs and has an open watch of pods.
 func opened(t *testing.T) (*cluster, *Driver) {
 	t.Helper()
 	c := newCluster(t, toolImage)
@@ -42,7 +42,7 @@ func (d *Driver) lookouts(pod string) int {
 	return len(d.watch.hints.waiting[types.NamespacedName{Namespace: namespace, Name: pod}])
 }
 
-// ends ends a pod's program as a kubelet would report it.
+// ends reports a pod's program as ended, like a kubelet.
 func (c *cluster) ends(name string, code int32) {
 	c.change(name, func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
@@ -50,7 +50,7 @@ func (c *cluster) ends(name string, code int32) {
 	})
 }
 
-// breaks ends all streams, and refuses all requests from now on with a code.
+// breaks ends all watches, and answers all further requests with an error code.
 func (c *cluster) breaks(code int) {
 	c.mu.Lock()
 	c.fault = func(*http.Request) int { return code }
@@ -69,20 +69,20 @@ func (c *cluster) kill(t *testing.T, id string) {
 	}
 }
 
-// TestWaitGoesOn: a Wait sends the cluster no request, neither after Start nor after an
-// interrupted Wait.
+// TestWaitGoesOn checks that a Wait sends no request to the cluster, neither after Start nor
+// after an interrupted Wait.
 func TestWaitGoesOn(t *testing.T) {
 	c, d := opened(t)
 	id := begin(t, d, task("x", "block:0"))
 	all := c.requests()
-	for range 3 { // a daemon waits in rounds
+	for range 3 { // a daemon calls Wait with a timeout, again and again
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := d.Wait(over, id); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 	}
-	c.ends("x", 3) // while nobody waits
+	c.ends("x", 3) // no Wait is running
 	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 3 {
 		t.Errorf("%+v, %v", exit, err)
 	}
@@ -94,8 +94,8 @@ func TestWaitGoesOn(t *testing.T) {
 	}
 }
 
-// TestRequestsOfATask: all requests of a daemon for a running task, from its launch on.
-// State that Start or the streams have delivered is not read again.
+// TestRequestsOfATask checks all requests of a daemon for a running task from its launch on. It
+// does not read again what Start or the watches have delivered.
 func TestRequestsOfATask(t *testing.T) {
 	c, d := opened(t)
 	all := c.requests()
@@ -130,8 +130,8 @@ func TestRequestsOfATask(t *testing.T) {
 	}
 }
 
-// TestWaitAfterAGap: a change that the stream did not deliver while nobody waited is
-// seen.
+// TestWaitAfterAGap checks that Wait finds a change that the watch did not deliver while nobody
+// waited.
 func TestWaitAfterAGap(t *testing.T) {
 	c, d := opened(t)
 	id := begin(t, d, task("x", "block:0"))
@@ -139,15 +139,15 @@ func TestWaitAfterAGap(t *testing.T) {
 	ended := c.pods["x"]
 	ended.ResourceVersion, ended.Status.Phase = "1000", corev1.PodFailed
 	ended.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", FinishedAt: metav1.Now()}}
-	c.mu.Unlock() // and no stream delivers it
+	c.mu.Unlock() // no watch delivers this change
 	c.CloseClientConnections()
 	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 3 {
 		t.Errorf("%+v, %v", exit, err)
 	}
 }
 
-// TestNothingIsLeft: what Start leaves to Wait is dropped when the pod is stopped, when
-// nobody comes, and when the driver is closed.
+// TestNothingIsLeft checks that the state that Start keeps for Wait is removed when the pod is
+// stopped, when nobody calls Wait in time, and when the driver is closed.
 func TestNothingIsLeft(t *testing.T) {
 	_, d := opened(t)
 	for what, end := range map[string]func(ctx context.Context, id string) error{"signal": d.Signal, "kill": d.Kill, "remove": d.Remove} {
@@ -172,7 +172,7 @@ func TestNothingIsLeft(t *testing.T) {
 	left := 0
 	more := func() *lookout { return &lookout{told: &hint{}, leave: func() { left++ }} }
 	h.keep("x", more(), leftFor)
-	h.keep("x", more(), leftFor) // the second takes the first's place
+	h.keep("x", more(), leftFor) // the second lookout replaces the first
 	h.end()
 	h.keep("y", more(), leftFor)
 	if left != 3 || len(h.left) > 0 {

@@ -13,29 +13,29 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// hints delivers the present state of a pod to its subscribers. One stream of events
-// serves all pods of a namespace, or of all namespaces. After a gap in the stream the
-// subscribers read the pod themselves.
+// hints delivers the present state of a pod to its subscribers. One watch serves all pods of a
+// namespace, or of all namespaces. After a gap in the watch the subscribers read the pod
+// themselves.
 type hints struct {
 	c     *client
-	turns turns // to read a pod without a hint
+	turns turns // turns to read a pod without an event
 
 	mu      sync.Mutex
-	waiting map[types.NamespacedName]map[*hint]bool // by pod
-	running map[string]bool                         // streams, by namespace of the driver's scope
+	waiting map[types.NamespacedName]map[*hint]bool // subscribers by pod
+	running map[string]bool                         // namespaces with a running watch
 }
 
 // hint is one subscriber to a pod's changes.
 type hint struct {
-	changed chan struct{} // has a token if there is something new
+	changed chan struct{} // has a token if the state has changed
 
 	mu     sync.Mutex
-	pod    *corev1.Pod // last state from the stream
-	read   bool        // an event may be missing
-	missed bool        // the same, since [hint.leftHere]
+	pod    *corev1.Pod // last state from the watch
+	read   bool        // the pod must be read, because an event may be missing
+	missed bool        // an event may be missing since [hint.leftHere]
 }
 
-// tell stores the new state of the pod; nil means that the pod must be read.
+// tell stores the new state of the pod. nil means that the pod must be read.
 func (w *hint) tell(pod *corev1.Pod) {
 	w.mu.Lock()
 	w.pod, w.read, w.missed = pod, w.read || pod == nil, w.missed || pod == nil
@@ -43,7 +43,7 @@ func (w *hint) tell(pod *corev1.Pod) {
 	poke(w.changed)
 }
 
-// take returns the last state from the stream, or nil if the pod must be read.
+// take returns the last state from the watch, or nil if the pod must be read.
 func (w *hint) take() (pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *hint) take() (pod *corev1.Pod) {
 	return pod
 }
 
-// takeAfter is take for a caller that has seen the pod: it returns nil if the stream's
+// takeAfter is [hint.take] for a caller that has the state seen. It returns nil if the watch's
 // last state is not newer.
 func (w *hint) takeAfter(seen *corev1.Pod) *corev1.Pod {
 	if pod := w.take(); pod != nil && pod.UID == seen.UID && newer(pod, seen) {
@@ -63,15 +63,15 @@ func (w *hint) takeAfter(seen *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// leftHere records that everything up to the last take was processed.
+// leftHere records that the caller has processed all events up to the last take.
 func (w *hint) leftHere() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.missed = w.read
 }
 
-// since returns the present state of a pod from its state when it was left and the
-// changes since then, or nil if it is unknown.
+// since returns the present state of a pod, or nil if it is unknown. It takes the last event
+// since the pod was left, or pod if there was none.
 func (w *hint) since(pod *corev1.Pod) *corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,17 +84,18 @@ func (w *hint) since(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// again is the delay before the stream of events is opened again after it broke. maxQuiet
-// is the longest time that a subscriber waits before it asks to read a pod without a
-// hint. quietEvery is the time between two such readings by all subscribers: as long as
-// no stream hides anything, they read nothing new.
+// again is the delay before a broken watch is opened again. maxQuiet is the longest time that a
+// subscriber waits for an event before it asks for a turn to read the pod. quietEvery is the
+// time between two such readings of all subscribers. The readings find nothing new unless a
+// watch has lost an event.
 const (
 	again      = 500 * time.Millisecond
 	maxQuiet   = 20 * time.Second
 	quietEvery = time.Second / 10
 )
 
-// subscribe returns the hints about a pod. Subscribe first, then read the pod, then wait.
+// subscribe subscribes to the events of a pod. The caller must subscribe, then read the pod,
+// then wait for events.
 func (h *hints) subscribe(pod types.NamespacedName) (w *hint, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +127,7 @@ func (h *hints) subscribe(pod types.NamespacedName) (w *hint, leave func()) {
 	}
 }
 
-// run reads a namespace's events until the driver is closed or nobody waits.
+// run reads a namespace's events until the driver is closed or nobody subscribes.
 func (h *hints) run(namespace string) {
 	for {
 		h.watch(h.c.ctx, namespace)
@@ -142,7 +143,7 @@ func (h *hints) run(namespace string) {
 	}
 }
 
-// idle ends a stream of events if nobody waits.
+// idle ends a namespace's watch if it has no subscribers.
 func (h *hints) idle(namespace string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,7 +151,7 @@ func (h *hints) idle(namespace string) bool {
 	return !h.running[namespace]
 }
 
-// watch reads one stream to its end. The apiserver ends it after some minutes.
+// watch reads one watch to its end. The apiserver ends each watch after some minutes.
 func (h *hints) watch(ctx context.Context, namespace string) {
 	events, err := h.c.pods(h.c.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(&metav1.ListOptions{
 		Watch: true, LabelSelector: manifest.ManagedBy + "=" + manifest.Owner,
@@ -159,7 +160,7 @@ func (h *hints) watch(ctx context.Context, namespace string) {
 		return
 	}
 	defer events.Stop()
-	// Events before the stream began are not in it.
+	// The watch does not contain events from before its beginning.
 	h.wakeAll()
 	for e := range events.ResultChan() {
 		if e.Type == watch.Error {
@@ -171,7 +172,7 @@ func (h *hints) watch(ctx context.Context, namespace string) {
 	}
 }
 
-// wake delivers the state of a pod; gone: it was deleted.
+// wake delivers the state of a pod. gone means that the pod was deleted.
 func (h *hints) wake(pod *corev1.Pod, gone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

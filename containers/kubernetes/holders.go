@@ -13,18 +13,18 @@ import (
 	"carma/internal/units"
 )
 
-// Claim is a claim's part of a device.
+// Claim is the part of a device that a claim has.
 type Claim struct {
 	Namespace, Name string
 	Driver, Pool    string
 	Device          string
-	// Bytes of the device's memory; negative: the device is the claim's alone.
+	// Bytes is the amount of the device's memory, or negative if the claim has the whole device.
 	Bytes int64
-	// Ours: this daemon made it for a task.
+	// Ours is true if this daemon made the claim for a task.
 	Ours bool
 }
 
-// Claims are the parts of devices that all claims of the cluster have.
+// Claims returns the parts of devices that all claims of the cluster have.
 func (v *view) Claims(ctx context.Context) ([]Claim, error) {
 	v.open()
 	if err := v.claims.ready(ctx); err != nil {
@@ -51,14 +51,14 @@ func (v *view) seenOf(c *resourcev1.ResourceClaim) seenClaim {
 	return seen
 }
 
-// partsOf are the parts of devices that a claim has.
+// partsOf returns the parts of devices that a claim has.
 func (v *view) partsOf(c *resourcev1.ResourceClaim) (out []Claim) {
 	if c.Status.Allocation == nil {
 		return nil
 	}
 	for _, r := range c.Status.Allocation.Devices.Results {
 		if r.AdminAccess != nil && *r.AdminAccess {
-			continue // it only looks
+			continue // the claim has admin access, and allocates nothing
 		}
 		out = append(out, Claim{
 			Namespace: c.Namespace, Name: c.Name, Driver: r.Driver, Pool: r.Pool, Device: r.Device, Bytes: manifest.Consumed(r.ConsumedCapacity),
@@ -68,8 +68,8 @@ func (v *view) partsOf(c *resourcev1.ResourceClaim) (out []Claim) {
 	return out
 }
 
-// holders says, for people, which claims of others are on the GPUs of a pod, or is empty
-// if there are none or they are unknown. If the pod wanted one GPU, the text names it.
+// holders returns a text with the claims of others on the GPUs of a pod, or empty if there are
+// none or they are unknown. If the pod wanted exactly one GPU, the text names it.
 func (v *view) holders(ctx context.Context, pod *corev1.Pod) string {
 	uuids := manifest.GPUsOf(pod)
 	at, err := v.find(ctx, uuids)

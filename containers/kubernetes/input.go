@@ -2,15 +2,15 @@ package kubernetes
 
 import "io"
 
-// input buffers a program's input, which may begin before anything is connected to the
-// program.
+// input buffers a program's input, which may arrive before the connection to the program
+// exists.
 type input struct {
 	w      *io.PipeWriter
 	r      *io.PipeReader
-	pieces chan []byte // closed at the end of the input
-	// pending is a piece that a connection did not take. Only hand has it.
+	pieces chan []byte // closed when the input ends
+	// pending is a piece that a connection did not accept. Only hand accesses it.
 	pending []byte
-	gone    chan struct{} // closed when nobody takes any more
+	gone    chan struct{} // closed when no more input is accepted
 }
 
 func (in *input) init() {
@@ -19,7 +19,7 @@ func (in *input) init() {
 	go in.read()
 }
 
-// read takes the input in pieces.
+// read reads the input in pieces.
 func (in *input) read() {
 	defer close(in.pieces)
 	for b := make([]byte, 32<<10); ; {
@@ -40,14 +40,14 @@ func (in *input) read() {
 // end ends the input.
 func (in *input) end() { _ = in.w.Close() }
 
-// stop refuses more of it.
+// stop refuses further input.
 func (in *input) stop() {
 	_ = in.r.CloseWithError(io.ErrClosedPipe)
 	close(in.gone)
 }
 
-// hand gives the input to a connection as long as that lasts, from the moment at which
-// it is alive. used: something was given.
+// hand sends the input to a connection, from the time when alive is closed until the connection
+// ends. used is true if it has sent anything.
 func (in *input) hand(to *stream, alive <-chan struct{}) (used bool) {
 	select {
 	case <-alive:

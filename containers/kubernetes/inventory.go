@@ -16,33 +16,33 @@ import (
 type Device struct {
 	UUID                 string
 	Driver, Pool, Device string
-	Class                string // device class of its claims; the driver's name if empty
+	Class                string // device class for its claims, or the driver's name if empty
 	Node                 string
-	Model                string // empty if its driver does not say
-	Bytes                int64  // of memory
-	// Shared: claims may share it by its memory.
+	Model                string // empty if its driver does not publish a model
+	Bytes                int64  // size of the memory
+	// Shared is true if claims may share the device by its memory.
 	Shared bool
-	// Taint says why the device takes no pods, in the words of the taint, or is empty if
-	// it takes them.
+	// Taint is the text of the taint because of which the device takes no pods, or empty if it
+	// takes pods.
 	Taint string
 }
 
 // Node is a machine of the cluster.
 type Node struct {
 	Name, Boot string
-	// Closed says why the node takes no pods, or is empty if it takes them.
+	// Closed is the reason why the node takes no pods, or empty if it takes pods.
 	Closed string
 }
 
 // Report is the last report of a node's agent.
 type Report struct {
 	Node string
-	// Count grows with each report. Text is the agent's own.
+	// Count grows with each report. Text has the agent's own format.
 	Count int64
 	Text  string
 }
 
-// Inventory is the cluster as carma sees it.
+// Inventory is the state of the cluster from which carma schedules.
 type Inventory struct {
 	Devices []Device
 	Nodes   []Node
@@ -50,9 +50,9 @@ type Inventory struct {
 	Reports []Report
 }
 
-// Inventory returns the state that the streams of changes have delivered up to now. The
-// first call reads everything once. It is an error if the cluster does not answer.
-// Callers must not change the slices.
+// Inventory returns the state that the watches have delivered up to now. The first call reads
+// everything once. Inventory returns an error if the cluster does not answer. Callers must not
+// change the slices.
 func (v *view) Inventory(ctx context.Context) (out Inventory, err error) {
 	v.open()
 	if err := v.seen(ctx); err != nil {
@@ -70,7 +70,8 @@ func (v *view) Inventory(ctx context.Context) (out Inventory, err error) {
 	return out, nil
 }
 
-// closedFor says why a node takes no new pods of carma, or is empty if it takes them.
+// closedFor returns the reason why a node takes no new pods of carma, or empty if it takes
+// pods.
 func closedFor(n *corev1.Node) string {
 	if n.DeletionTimestamp != nil {
 		return "its node " + n.Name + " is being removed"
@@ -91,7 +92,7 @@ func closedFor(n *corev1.Node) string {
 	return "its node " + n.Name + " has the taint " + strings.TrimSuffix(t.Key+"="+t.Value, "=") + ":" + string(t.Effect)
 }
 
-// offer is the content of a ResourceSlice: its GPUs with a UUID.
+// offer is the content of a ResourceSlice: the GPUs that have a UUID.
 type offer struct {
 	driver, pool string
 	generation   int64
@@ -127,8 +128,8 @@ func offerOf(s *resourcev1.ResourceSlice) offer {
 	return o
 }
 
-// classOf returns the class of a device, as in [Device]. NVIDIA's driver has one for each
-// kind of device; devices for virtual machines are not usable in a container.
+// classOf returns the class of a device, as in [Device]. NVIDIA's driver has one class for each
+// kind of device. A container cannot use the devices for virtual machines.
 func classOf(driver string, dev *resourcev1.Device) (class string, usable bool) {
 	const nvidia, kindAttribute = "gpu.nvidia.com", "type"
 	kind := dev.Attributes[kindAttribute].StringValue
@@ -141,7 +142,7 @@ func classOf(driver string, dev *resourcev1.Device) (class string, usable bool) 
 	return "", false
 }
 
-// devicesOf are the GPUs in the newest generation of each pool, in a fixed order.
+// devicesOf returns the GPUs in the newest generation of each pool, in a fixed order.
 func devicesOf(all []offer) []Device {
 	newest := map[[2]string]int64{}
 	for _, o := range all {
@@ -165,6 +166,6 @@ func devicesOf(all []offer) []Device {
 	return out
 }
 
-// modelAttribute is a device's name for people, in the slices of NVIDIA's driver and
-// of carma's.
+// modelAttribute is the attribute with a device's product name, in the slices of NVIDIA's
+// driver and of carma's.
 const modelAttribute = "productName"

@@ -9,7 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// TestInventory: the inventory of a cluster, ours and others' objects.
+// TestInventory checks the inventory of a cluster with objects of this daemon and of others.
 func TestInventory(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")
@@ -43,7 +43,7 @@ func TestInventory(t *testing.T) {
 	if _, err := d.Tell(t.Context(), "node-1", "more", nil); err != nil {
 		t.Fatal(err)
 	}
-	got := inventoryOnce(t, d, func(i Inventory) bool { // the driver's own changes come by the streams, too
+	got := inventoryOnce(t, d, func(i Inventory) bool { // the watches also deliver the driver's own changes
 		return len(i.Claims) == 2 && len(i.Reports) == 1 && i.Reports[0].Text == "more"
 	})
 	device := func(uuid, node, name string) Device {
@@ -71,7 +71,8 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// inventoryOnce is the inventory once it is as it will be, or after some seconds as it is.
+// inventoryOnce returns the inventory as soon as is accepts it, or the last one after some
+// seconds.
 func inventoryOnce(t *testing.T, d *Driver, is func(Inventory) bool) Inventory {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {

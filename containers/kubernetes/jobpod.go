@@ -17,7 +17,8 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// podOf is the pod of a Job's attempt: the one that it has, or one that waits.
+// podOf returns the pod of a Job's attempt: the pod that the attempt has, or else a pod of the
+// Job that waits for a claim.
 func (j *jobs) podOf(ctx context.Context, what string, spec containers.Spec) (pod *corev1.Pod, has bool, err error) {
 	var list corev1.PodList
 	own := &metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + spec.Job.UID}
@@ -40,9 +41,9 @@ func (j *jobs) podOf(ctx context.Context, what string, spec containers.Spec) (po
 	return pod, false, err
 }
 
-// take allocates GPUs for a Job's pod, and makes it the pod of an attempt. The pod stays
-// gated. The claim comes first, so that an attempt's pod has one even if the daemon dies
-// in between.
+// take allocates GPUs for a Job's pod, and assigns the pod to an attempt. The pod keeps its
+// scheduling gate. take makes the claim first, so that an attempt's pod has a claim even if the
+// daemon dies in between.
 func (j *jobs) take(ctx context.Context, what string, spec containers.Spec) (string, error) {
 	for {
 		pod, has, err := j.podOf(ctx, what, spec)
@@ -75,7 +76,7 @@ func (j *jobs) take(ctx context.Context, what string, spec containers.Spec) (str
 		}
 		made, err := j.c.patchPod(ctx, pod, patch)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			continue // it was changed, or is gone
+			continue // the pod was changed or deleted
 		}
 		if err != nil {
 			return "", fail(ctx, what, err)
@@ -84,7 +85,7 @@ func (j *jobs) take(ctx context.Context, what string, spec containers.Spec) (str
 	}
 }
 
-// letGo gives the GPUs of a Job's pod back, and leaves the pod to its Job.
+// letGo releases the GPUs of a Job's pod, and returns the pod to its Job.
 func (j *jobs) letGo(ctx context.Context, what string, pod *corev1.Pod) error {
 	if err := j.claims.unbookOf(ctx, what, pod); err != nil {
 		return err

@@ -26,13 +26,13 @@ type jobs struct {
 	claims *claims
 
 	begun sync.Once
-	// news signals that a marked Job, or a pod of one, may have changed. The receiver
-	// reads all of them, so a repeated signal does no harm.
+	// news signals that a marked Job, or a pod of one, may have changed. The receiver reads all
+	// Jobs, so repeated signals are harmless.
 	news chan struct{}
 }
 
-// Jobs are the Jobs that the admission policy has marked, in the namespaces that are
-// served. It implements [containers.Jobber].
+// Jobs returns the Jobs that the admission policy has marked, in the namespaces that the daemon
+// serves. It implements [containers.Jobber].
 func (j *jobs) Jobs(ctx context.Context) ([]containers.Job, error) {
 	var out []containers.Job
 	marked := &metav1.ListOptions{LabelSelector: manifest.JobLabel}
@@ -75,7 +75,7 @@ func (j *jobs) SuspendJob(ctx context.Context, id containers.JobID, mark string)
 	return fail(ctx, "suspend Job "+id.String(), err)
 }
 
-// TellJob makes an event of a Job. It implements [containers.Jobber].
+// TellJob writes an event about a Job. It implements [containers.Jobber].
 func (j *jobs) TellJob(ctx context.Context, id containers.JobID, reason, text string) error {
 	digest := sha256.Sum256([]byte(id.UID + reason + text))
 	now := metav1.Now()
@@ -94,8 +94,8 @@ func (j *jobs) TellJob(ctx context.Context, id containers.JobID, reason, text st
 	return fail(ctx, "make an event of Job "+id.String(), err)
 }
 
-// JobNews implements [containers.Jobber]. It gets a token at each change, and whenever
-// some may have been missed.
+// JobNews returns a channel that receives a token at each change, and whenever a change may
+// have been missed. It implements [containers.Jobber].
 func (j *jobs) JobNews() <-chan struct{} {
 	j.begun.Do(func() {
 		j.news = make(chan struct{}, 1)
@@ -108,14 +108,14 @@ func (j *jobs) JobNews() <-chan struct{} {
 	return j.news
 }
 
-// Pauses before a stream that broke is opened again.
+// Pauses before a broken watch is opened again.
 const (
 	newsAgain   = again
 	newsAtMost  = 30 * time.Second
-	newsRefused = 2 // how much longer after each failure
+	newsRefused = 2 // factor after each failure
 )
 
-// watchMarked reads streams of changes of marked objects until the driver is closed.
+// watchMarked reads watches of marked objects until the driver is closed.
 func (j *jobs) watchMarked(of func() *rest.Request) {
 	pause := newsAgain
 	for j.c.ctx.Err() == nil {
@@ -132,8 +132,7 @@ func (j *jobs) watchMarked(of func() *rest.Request) {
 	}
 }
 
-// watchOnce reads one stream to its end. It returns false if the stream could not be
-// opened.
+// watchOnce reads one watch to its end. It returns false if the watch could not be opened.
 func (j *jobs) watchOnce(ctx context.Context, of *rest.Request) bool {
 	events, err := of.VersionedParams(&metav1.ListOptions{Watch: true, LabelSelector: manifest.JobLabel}, parameters).Watch(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// jobsServed is the part of a cluster that has Jobs.
+// jobsServed is the fake of the Jobs of a cluster.
 type jobsServed struct {
 	jobs map[string]*batchv1.Job
 	said []corev1.Event
@@ -61,7 +61,7 @@ func (c *cluster) serveJobs(mux *http.ServeMux) {
 	})
 }
 
-// job makes a Job as the admission policy leaves it.
+// job makes a Job in the state after the admission policy.
 func (c *cluster) job(name, image string, args []string, edit ...func(*batchv1.Job)) *batchv1.Job {
 	claim, grace := manifest.JobClaim+name, int64(1)
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
@@ -87,7 +87,7 @@ func (c *cluster) job(name, image string, args []string, edit ...func(*batchv1.J
 	return j
 }
 
-// jobPod makes the next pod of a Job, as the Job controller would.
+// jobPod makes the next pod of a Job, like the Job controller.
 func (c *cluster) jobPod(j *batchv1.Job) *corev1.Pod {
 	c.mu.Lock()
 	defer c.mu.Unlock()

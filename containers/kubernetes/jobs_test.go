@@ -21,7 +21,7 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// attemptOf is an attempt of a Job.
+// attemptOf returns the spec of an attempt of a Job.
 func attemptOf(j *batchv1.Job, n string, bytes int64, gpus ...string) containers.Spec {
 	return containers.Spec{
 		Name: "carma-x-1-" + n, Image: "ignored", Identity: map[string]string{"carma.task": "1", "carma.attempt": n},
@@ -44,9 +44,9 @@ func memoryOf(claim *resourcev1.ResourceClaim) int64 {
 	return q.Value()
 }
 
-// TestJobPods: each pod of a Job is an attempt, with a claim of the Job's name and the
-// attempt's size. Gates, labels and finalizers of others stay, and the pod is the Job's
-// again at the end.
+// TestJobPods checks that each pod of a Job becomes an attempt, with a claim that has the Job's
+// name and the attempt's size. Gates, labels and finalizers of others are kept, and in the end
+// the pod belongs only to the Job again.
 func TestJobPods(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")
@@ -100,8 +100,8 @@ func TestJobPods(t *testing.T) {
 		t.Errorf("output %q, %v", lines, err)
 	}
 
-	// The replacement has a larger claim of the same name. The first attempt's objects
-	// are removed afterwards, and not the second's.
+	// The replacement has a larger claim of the same name. The objects of the first attempt are
+	// removed afterwards, but not the objects of the second.
 	next := c.jobPod(job)
 	second := attemptOf(job, "2", 40<<30, "GPU-a")
 	id2, err := d.Create(t.Context(), second)
@@ -134,8 +134,8 @@ func TestJobPods(t *testing.T) {
 	}
 }
 
-// TestJobBrokenOff: a daemon that dies anywhere leaves a pod that has its claim, or one
-// that another attempt takes with another claim.
+// TestJobBrokenOff checks that a daemon that dies at any point leaves a pod that has its claim,
+// or a pod that another attempt can take with another claim.
 func TestJobBrokenOff(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")
@@ -170,7 +170,7 @@ func TestJobBrokenOff(t *testing.T) {
 		t.Errorf("the second attempt has the first one's claim: %+v", claim)
 	}
 
-	// One that is not started is the Job's again, as it was, and another's after that.
+	// A pod that is not started belongs to the Job again, unchanged, and then to another attempt.
 	if err := d.Remove(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -180,8 +180,8 @@ func TestJobBrokenOff(t *testing.T) {
 	begin(t, d, attemptOf(job, "3", 30<<30, "GPU-a"))
 }
 
-// TestJobForeign: a claim of somebody else that has the name is left alone, and is the
-// task's fault, not the cluster's.
+// TestJobForeign checks that a claim of somebody else with this name is kept, and that only
+// this task has a fault, not the cluster.
 func TestJobForeign(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a")
@@ -199,8 +199,8 @@ func TestJobForeign(t *testing.T) {
 	}
 }
 
-// TestJobStates: the end of a Job and the reasons that keep carma from running it are
-// read. A Job is suspended once, with one event.
+// TestJobStates checks that carma reads the end of a Job, and the reasons why it cannot run a
+// Job. A Job is suspended once, with one event.
 func TestJobStates(t *testing.T) {
 	c := newCluster(t)
 	d := c.driver(t, Options{})
@@ -260,7 +260,7 @@ func TestJobStates(t *testing.T) {
 	}
 }
 
-// TestJobNews: both streams are opened, and each signals its changes.
+// TestJobNews checks that both watches are opened, and that each signals its changes.
 func TestJobNews(t *testing.T) {
 	c := newCluster(t)
 	opened := make(chan string, 100)
@@ -291,7 +291,7 @@ func TestJobNews(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		opened := make(chan bool, 1)
 		go func() { opened <- d.jobs.watchOnce(ctx, stream.of(d)) }()
-		<-d.jobs.news // it is open, and there is nothing in it
+		<-d.jobs.news // the watch is open and has delivered nothing
 		stream.change()
 		<-d.jobs.news
 		cancel()

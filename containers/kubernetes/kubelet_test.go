@@ -19,11 +19,10 @@ import (
 	"carma/containers/option"
 )
 
-// graceUnit stands for a second of a pod's grace.
+// graceUnit represents one second of a pod's grace.
 const graceUnit = 100 * time.Millisecond
 
-// sync does for a pod what the scheduler and the kubelet have to do now. The
-// caller holds c.mu.
+// sync does for a pod the next work of the scheduler and the kubelet. The caller holds c.mu.
 func (c *cluster) sync(pod *corev1.Pod) {
 	switch {
 	case manifest.Gated(pod):
@@ -38,7 +37,7 @@ func (c *cluster) sync(pod *corev1.Pod) {
 		} else if s := manifest.Status(pod); s != nil && s.State.Terminated == nil {
 			c.over(pod, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown"})
 		} else if s == nil && pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending {
-			pod.Status.Phase = corev1.PodFailed // it ends without having run
+			pod.Status.Phase = corev1.PodFailed // the pod ends without having run
 			c.tell("MODIFIED", pod)
 		}
 	case pod.Spec.NodeName == "" && c.unscheduled:
@@ -70,7 +69,7 @@ func (c *cluster) condition(pod *corev1.Pod, condition corev1.PodCondition) {
 	c.tell("MODIFIED", pod)
 }
 
-// allocate allocates a pod's claim; the text says why it cannot.
+// allocate allocates a pod's claim, or returns the reason why it cannot.
 func (c *cluster) allocate(pod *corev1.Pod) string {
 	if len(pod.Spec.ResourceClaims) == 0 {
 		return ""
@@ -113,7 +112,8 @@ func (c *cluster) allocate(pod *corev1.Pod) string {
 	return ""
 }
 
-// inClass: NVIDIA's classes are by the kind of the device, another driver's has its name.
+// inClass reports whether a device is in a device class. NVIDIA has a class for each kind of
+// device; the class of another driver has the driver's name.
 func inClass(class, driver string, dev *resourcev1.Device) bool {
 	if driver != "gpu.nvidia.com" {
 		return class == driver
@@ -140,8 +140,8 @@ func (c *cluster) booked(device string) (bytes int64) {
 	return bytes
 }
 
-// launch runs a pod on the engine. The caller holds c.mu; launch unlocks it
-// meanwhile.
+// launch runs a pod on the engine. The caller holds c.mu; launch unlocks it while the engine
+// works.
 func (c *cluster) launch(pod *corev1.Pod) {
 	k := pod.Spec.Containers[0]
 	if !c.images[k.Image] {
@@ -169,7 +169,7 @@ func (c *cluster) launch(pod *corev1.Pod) {
 			spec.User += fmt.Sprintf(":%d", *g)
 		}
 	}
-	if spec.User == "" { // a kubelet takes only the number of an image's user
+	if spec.User == "" { // a kubelet accepts only a numeric user of an image
 		spec.User, _, _ = strings.Cut(containerstest.ToolUser, ":")
 		spec.User += ":0"
 	}
@@ -183,7 +183,7 @@ func (c *cluster) launch(pod *corev1.Pod) {
 			spec.Mounts = append(spec.Mounts, containers.Mount{Source: v.HostPath.Path, Target: k.VolumeMounts[i].MountPath, ReadOnly: k.VolumeMounts[i].ReadOnly})
 		}
 	}
-	slices.Reverse(spec.Tmpfs) // the fake's program looks into the first that covers a path
+	slices.Reverse(spec.Tmpfs) // the fake's program searches the first mount that covers a path
 	if s := pod.Spec.SecurityContext; s != nil {
 		for _, g := range s.SupplementalGroups {
 			spec.Groups = append(spec.Groups, fmt.Sprint(g))

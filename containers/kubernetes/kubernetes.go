@@ -1,38 +1,37 @@
-// Package kubernetes runs containers as pods of a Kubernetes cluster. It decides nothing:
-// a pod is pinned to the node of the GPUs that it was given, and a ResourceClaim
-// allocates the memory of these GPUs. The cluster's scheduler only checks that the
-// allocation is possible.
+// Package kubernetes runs containers as pods of a Kubernetes cluster. It makes no scheduling
+// decision. A pod is pinned to the node of its GPUs, and a ResourceClaim allocates the memory
+// of these GPUs. The cluster's scheduler only checks that the allocation is possible.
 //
-// A container is a pod and, if it has GPUs, a claim of the same name. Both stay until
-// [Driver.Remove]: the pod by a finalizer, so that its end can be read even if somebody
-// deletes it. A scheduling gate keeps a pod that is not started. A pod's name is fixed by
-// task and attempt, and a pod runs at most once, so no attempt starts twice. A daemon
-// that dies between pod and claim leaves a gated pod; the next one makes the claim before
-// it starts the pod, and the annotation carma.dev/gpu-memory says how much.
+// A container is a pod and, if it has GPUs, a claim of the same name. Both exist until
+// [Driver.Remove]. A finalizer keeps the pod, so that its exit code can be read even if
+// somebody deletes it. A scheduling gate holds a pod that is not started. A pod's name contains
+// task and attempt, and a pod runs at most once, so no attempt starts twice. A daemon that dies
+// after it has made the pod, and before it has made the claim, leaves a gated pod. The next
+// daemon makes the claim before it starts the pod. It reads the amount of memory from the
+// annotation carma.dev/gpu-memory.
 //
 // # Requests
 //
-// A launch is three requests: the pod with its gate, the claim, the lifting of the gate;
-// the stream of its output is a fourth. All else comes by watches of pods, nodes, slices,
-// claims and the agents' Leases: a claim is read only if its stream does not show the
-// GPUs for this very pod, and a pod is read after 20 s without an event about it, at most
-// ten such readings a second. Bodies and streams are protobuf. The claim is made with the
-// finalizer that the scheduler would add by a request of its own, and the pod's
-// managedFields are dropped with the gate, so that the cluster need not write them at
-// each change. On 1,250 fake nodes both together gave 119 pods a second in place of 90
-// (one run each, 2026-11-26).
+// A launch sends three requests: make the pod with its gate, make the claim, and remove the
+// gate. A fourth request reads the output. Everything else comes from watches of pods, nodes,
+// slices, claims and the agents' Leases. A claim is read only if its watch does not prove which
+// GPUs this pod has. A pod is read after 20 s without an event, with at most ten such readings
+// per second. Bodies and watches are protobuf. The claim is made with the finalizer that the
+// scheduler would otherwise add by another request. The patch that removes the gate also drops
+// the pod's managedFields, so that the cluster need not write them at each change. On 1,250
+// fake nodes both together gave 119 pods a second in place of 90 (one run each, 2026-11-26).
 //
 // # Full namespaces
 //
-// Where a ResourceQuota refuses a pod or claim, one task of the namespace is tried at a
-// time, after 5 s, then 10 s, at most every 30 s, and 5 s after a task there has ended. The
-// first that is not refused lets the others go. carma reads no quotas.
+// If a ResourceQuota refuses a pod or claim, carma starts one task of the namespace at a time
+// as a probe, after 5 s, then 10 s, then every 30 s, and 5 s after a task of the namespace has
+// ended. The first probe that is not refused releases the other tasks. carma reads no quotas.
 //
 // # Jobs
 //
-// A claim is called like its Job, as a pod's own name is not known when the claim is named.
-// So a Job has one pod at a time. carma never deletes a Job: it suspends one whose task has
-// ended before it.
+// A claim has the name of its Job, because the pod's name is unknown when the claim gets its
+// name. So a Job has one pod at a time. carma never deletes a Job. If the task ends before its
+// Job, carma suspends the Job.
 package kubernetes
 
 import (
@@ -53,48 +52,47 @@ import (
 
 // Options configure a [Driver].
 type Options struct {
-	// Kubeconfig is the path of a file with the cluster's address and credentials. If
-	// empty, it is found as by kubectl (KUBECONFIG, ~/.kube/config), or as by a pod of
-	// the cluster.
+	// Kubeconfig is the path of a file with the cluster's address and credentials. If empty, the
+	// driver searches the same places as kubectl (KUBECONFIG, ~/.kube/config), and then uses the
+	// service account of the pod that it runs in.
 	Kubeconfig string
-	// Namespace has the daemon's Lease, and the pods and claims of specs that name no
+	// Namespace is the namespace of the daemon's Lease, and of pods and claims whose specs name no
 	// other namespace. The default is the kubeconfig's namespace, or default.
 	Namespace string
-	// Namespaces are the others in which pods may be made; see [Driver.Serves].
-	// [manifest.AllNamespaces] is every one.
+	// Namespaces lists the other namespaces in which pods may be made; see [Driver.Serves].
+	// [manifest.AllNamespaces] stands for all namespaces.
 	Namespaces []string
-	// Audience is the required audience of users' tokens, the apiserver if empty.
+	// Audience is the audience that users' tokens must have. If empty, it is the apiserver's.
 	Audience string
-	// HostPaths are the folders of the nodes that may be mounted, with all that is below
-	// them. They must be the same on each node, like a shared file system. If there are
-	// none, no folder of a node is mounted.
+	// HostPaths lists the folders of the nodes that may be mounted, with all their subfolders.
+	// They must have the same content on each node, as on a shared file system. If the list is
+	// empty, no folder of a node can be mounted.
 	HostPaths []string
 	// StopGrace is the time between a pod's stop signal and its kill if its spec names
 	// none. The default is [stopGrace].
 	StopGrace time.Duration
-	// ClaimPatience is the longest time that a started pod may wait for its GPUs, which
-	// somebody else may have allocated in the meantime. The default is [claimPatience].
+	// ClaimPatience is the longest time that a started pod may wait for its GPUs, because another
+	// claim may have allocated them in the meantime. The default is [claimPatience].
 	ClaimPatience time.Duration
-	// NodePatience is the longest time that a node may do nothing for a pod that was
-	// assigned to it. The default is [nodePatience].
+	// NodePatience is the longest time for which a node may do nothing for a pod that is assigned
+	// to it. The default is [nodePatience].
 	NodePatience time.Duration
 }
 
 // stopGrace is the default of [Options].StopGrace, and kubectl's.
 const stopGrace = 30 * time.Second
 
-// claimPatience is the default of [Options].ClaimPatience. The scheduler allocates in
-// well under a second; a claim of an attempt that has just ended takes longer to be
-// released.
+// claimPatience is the default of [Options].ClaimPatience. The scheduler allocates in well
+// under a second; the release of a claim whose attempt has just ended takes longer.
 const claimPatience = 30 * time.Second
 
-// nodePatience is the default of [Options].NodePatience. A kubelet makes a pod's
-// sandbox and prepares its claim within seconds, and tries again what fails.
+// nodePatience is the default of [Options].NodePatience. A kubelet makes a pod's sandbox and
+// prepares its claim within seconds, and retries after a failure.
 const nodePatience = 2 * time.Minute
 
 // Driver is a [containers.Driver] for a Kubernetes cluster.
 //
-// Each of its parts is responsible for one kind of request and owns the state for it.
+// Each embedded part handles one kind of request and owns the state for it.
 type Driver struct {
 	*view
 	*jobs
@@ -109,8 +107,8 @@ type Driver struct {
 	watch     *podWatch
 	claims    *claims
 	manifests *manifest.Builder
-	making    chan struct{} // a place for each pod that is being made
-	fresh     sync.Map      // pods that Create made and nobody has started yet, by id
+	making    chan struct{} // semaphore of the pods that are being made
+	fresh     sync.Map      // pods that Create made and that are not started yet, by id
 }
 
 var (
@@ -169,10 +167,10 @@ func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, er
 // Name returns "kubernetes".
 func (d *Driver) Name() string { return "kubernetes" }
 
-// Address is the apiserver's. It implements [containers.Advised].
+// Address returns the address of the apiserver. It implements [containers.Advised].
 func (d *Driver) Address() string { return d.c.config.Host }
 
-// Advice says what to look at if the cluster does not answer.
+// Advice tells an administrator what to check if the cluster does not answer.
 func (d *Driver) Advice() containers.Advice {
 	return containers.Advice{
 		Setting: "kubeconfig", Mend: "kubectl get --raw /readyz asks the cluster; set kubeconfig to the file that tells how to reach it",
@@ -180,14 +178,14 @@ func (d *Driver) Advice() containers.Advice {
 	}
 }
 
-// Namespace is the daemon's own.
+// Namespace returns the daemon's own namespace.
 func (d *Driver) Namespace() string { return d.c.ns.Own() }
 
 // Serves reports whether pods may be made in a namespace.
 func (d *Driver) Serves(namespace string) bool { return d.c.ns.Serves(namespace) }
 
-// Served lists the namespaces in which pods may be made, the daemon's first, or is nil if
-// pods may be made in all.
+// Served lists the namespaces in which pods may be made, the daemon's first, or returns nil if
+// pods may be made in all namespaces.
 func (d *Driver) Served() []string { return d.c.ns.Served() }
 
 // Close ends the driver's connections. Pods keep running.
@@ -208,12 +206,12 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 	if err := json.Unmarshal(body, &v); err != nil {
 		return containers.Engine{}, fmt.Errorf("ask the cluster for its version: %w: %w", containers.ErrUnavailable, err)
 	}
-	// The runtimes are the nodes' own affair.
+	// Each node may have another runtime.
 	return containers.Engine{Version: strings.TrimPrefix(v.GitVersion, "v"), APIVersion: "v1", Runtimes: []string{"node"}}, nil
 }
 
-// Image returns only the name as id: which images a cluster's nodes can get shows
-// when they start a pod.
+// Image returns the name as the id. Only the start of a pod shows whether a node can fetch the
+// image.
 func (d *Driver) Image(_ context.Context, ref string) (containers.Image, error) {
 	return containers.Image{ID: ref, Unseen: true}, nil
 }

@@ -11,8 +11,8 @@ import (
 
 const toolImage = "carma/suite-tool:1"
 
-// Lacks are the differences of a cluster that docs/kubernetes.md lists. The test on
-// a real cluster uses them too.
+// Lacks lists the missing features of a cluster, as in docs/kubernetes.md. The test on a real
+// cluster uses the list too.
 var Lacks = containerstest.Lacks{Streams: true, Group: true, Images: true, LogBytes: true, Shell: true, Prompt: true, Bars: true}
 
 func TestSuite(t *testing.T) {

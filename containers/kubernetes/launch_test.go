@@ -18,8 +18,8 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// requests records the requests to a cluster from now on, without streams. The returned
-// function lists each once, sorted.
+// requests records the further requests to a cluster, without watches. The returned function
+// lists each request once, sorted.
 func (c *cluster) requests() func() []string {
 	var mu sync.Mutex
 	var all []string
@@ -40,21 +40,21 @@ func (c *cluster) requests() func() []string {
 	}
 }
 
-// gpuTask is a task on GPU-1.
+// gpuTask returns the spec of a task on GPU-1.
 func gpuTask(name string) containers.Spec {
 	spec := task(name, "exit:0")
 	spec.GPUs, spec.GPUMemory, spec.Attach = []string{"GPU-1"}, 1<<30, containers.AttachSimulated
 	return spec
 }
 
-// TestRequestsOfALaunch: a launch costs the cluster three requests. The driver reads
-// neither its own objects nor state that the stream of events delivers.
+// TestRequestsOfALaunch checks that a launch sends three requests to the cluster. The driver
+// reads neither its own objects nor state that the watches deliver.
 func TestRequestsOfALaunch(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
 	d := c.driver(t, Options{})
 	defer d.Close()
-	warm, err := d.Create(t.Context(), gpuTask("warm")) // the streams begin with it
+	warm, err := d.Create(t.Context(), gpuTask("warm")) // the watches begin with this call
 	if err == nil {
 		err = d.Start(t.Context(), warm)
 	}
@@ -64,7 +64,7 @@ func TestRequestsOfALaunch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A subscriber keeps the stream of events open.
+	// A subscriber keeps the watch open.
 	_, leave := d.watch.hints.subscribe(types.NamespacedName{Namespace: namespace, Name: "nobody"})
 	defer leave()
 	all := c.requests()
@@ -78,7 +78,7 @@ func TestRequestsOfALaunch(t *testing.T) {
 	if got, want := all(), []string{"PATCH lab/pods/x", "POST lab/pods", "POST lab/resourceclaims"}; !slices.Equal(got, want) {
 		t.Errorf("a launch asks for %q, want %q", got, want)
 	}
-	// The scheduler would add it by a request of its own.
+	// The scheduler would otherwise add it by another request.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if got := c.claims["x"].Finalizers; !slices.Equal(got, []string{resourcev1.Finalizer}) {
@@ -86,7 +86,7 @@ func TestRequestsOfALaunch(t *testing.T) {
 	}
 }
 
-// TestChangedBeforeStart: what happened to a pod between Create and Start is seen.
+// TestChangedBeforeStart checks that Start notices changes of a pod since Create.
 func TestChangedBeforeStart(t *testing.T) {
 	for _, row := range []struct {
 		what   string
@@ -124,8 +124,8 @@ func TestChangedBeforeStart(t *testing.T) {
 	}
 }
 
-// TestMadeInAFullNamespace: an existing pod is used although its namespace has no room
-// for another one: the daemon that made it died before it knew.
+// TestMadeInAFullNamespace checks that an existing pod is used although its namespace has no
+// room for another pod. The daemon that made the pod died before it got the answer.
 func TestMadeInAFullNamespace(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
@@ -147,7 +147,7 @@ func TestMadeInAFullNamespace(t *testing.T) {
 	}
 }
 
-// TestNewer: an event that comes late does not take a waiter back to an older state.
+// TestNewer checks that a late event does not give a waiter an older state.
 func TestNewer(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
@@ -170,7 +170,7 @@ func TestNewer(t *testing.T) {
 			c.pods["x"].Labels["step"] = "1"
 			c.tell("MODIFIED", c.pods["x"])
 		case "1":
-			d.watch.hints.wake(old, false) // late
+			d.watch.hints.wake(old, false) // a late event
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.pods["x"].Labels["step"] = "2"
@@ -188,8 +188,8 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// TestTurn: with one turn, pods are made one after the other. A creation that waits for
-// an old claim to be deleted gives its turn up, and does not delay others.
+// TestTurn checks that with one turn, pods are made one after the other. A call of Create that
+// waits for the deletion of an old claim gives its turn up, and does not delay others.
 func TestTurn(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
@@ -204,7 +204,7 @@ func TestTurn(t *testing.T) {
 	c.fault = func(r *http.Request) int {
 		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/resourceclaims/old") {
 			asked <- struct{}{}
-			return http.StatusOK // and it stays
+			return http.StatusOK // the claim continues to exist
 		}
 		return 0
 	}
@@ -220,7 +220,7 @@ func TestTurn(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the one that waits: %v", err)
 	}
-	d.making <- struct{}{} // somebody's turn
+	d.making <- struct{}{} // another caller has the turn
 	if _, err := d.Create(ctx, gpuTask("late")); !errors.Is(err, context.Canceled) {
 		t.Errorf("without a turn: %v", err)
 	}

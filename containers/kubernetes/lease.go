@@ -14,7 +14,7 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// One daemon works in a namespace: the one that has the Lease.
+// Only one daemon works in a namespace: the holder of the Lease.
 const (
 	leaseName = "carma-daemon"
 	// leaseFor is the time for which a holder keeps a Lease without renewing it.
@@ -23,13 +23,14 @@ const (
 	renewEvery = 4 * time.Second
 )
 
-// lease changes a Lease, or makes it. change reports false if it is to stay as it is.
+// lease changes or makes a Lease. change returns false if the Lease must not be written.
 func (c *client) lease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) error {
 	_, err := c.writeLease(ctx, what, name, change)
 	return err
 }
 
-// writeLease is lease, and returns the written Lease, or nil if nothing was written.
+// writeLease does the same as lease, and returns the written Lease, or nil if nothing was
+// written.
 func (c *client) writeLease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) (*coordinationv1.Lease, error) {
 	for {
 		l := &coordinationv1.Lease{}
@@ -57,8 +58,8 @@ func (c *client) writeLease(ctx context.Context, what, name string, change func(
 	}
 }
 
-// sendLease writes a Lease that nobody has changed since it was read, or makes one that
-// was not read, and returns it as it is then.
+// sendLease updates a Lease if nobody has changed it since it was read, or makes a Lease that
+// does not exist. It returns the Lease that the cluster has then.
 func (c *client) sendLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	send := c.coordination.Put().Name(l.Name)
 	if l.ResourceVersion == "" {
@@ -69,21 +70,21 @@ func (c *client) sendLease(ctx context.Context, l *coordinationv1.Lease) (*coord
 	return written, err
 }
 
-// election keeps the Lease of the daemon's namespace, and knows who has it.
+// election renews the Lease of the daemon's namespace, and stores its holder.
 type election struct {
 	c *client
 
 	mu    sync.Mutex
 	wants bool      // [election.Hold] was called
-	until time.Time // it is this daemon's up to then
+	until time.Time // end of the time for which this daemon holds it
 	other string    // the holder
 }
 
-// Hold waits until this daemon has the namespace's Lease, and renews it until the driver
-// is closed. who names the daemon: one that is started again with the same name has the
-// Lease at once. waiting is called once, with the name of the other daemon that works.
-// When the Lease is lost to another, lost is called; if it is only not renewed in time,
-// nothing is started meanwhile, see [Driver.Check].
+// Hold waits until this daemon has the namespace's Lease, and renews it until the driver is
+// closed. who names the daemon. A restarted daemon with the same name gets the Lease at once.
+// Hold calls waiting once, with the name of the daemon that has the Lease. It calls lost when
+// another daemon has taken the Lease. While the Lease is only not renewed in time, nothing is
+// started, see [Driver.Check].
 func (e *election) Hold(ctx context.Context, who string, waiting func(other string), lost func(other string)) error {
 	e.mu.Lock()
 	e.wants = true
@@ -93,8 +94,8 @@ func (e *election) Hold(ctx context.Context, who string, waiting func(other stri
 	told := false
 	for {
 		other, err := e.renew(ctx, who, func(l *coordinationv1.LeaseSpec) bool {
-			// Another machine's clock may be wrong. So the time without a renewal is
-			// measured here.
+			// The clock of another machine may be wrong, so the time without a renewal is measured with
+			// this machine's clock.
 			if since.IsZero() || !l.RenewTime.Equal(seen.RenewTime) || *l.HolderIdentity != *seen.HolderIdentity {
 				seen, since = *l.DeepCopy(), time.Now()
 			}
@@ -120,7 +121,7 @@ func (e *election) Hold(ctx context.Context, who string, waiting func(other stri
 	return nil
 }
 
-// keepLease renews until the driver is closed, or another has the Lease.
+// keepLease renews the Lease until the driver is closed or another daemon has the Lease.
 func (e *election) keepLease(who string, lost func(string)) {
 	for {
 		select {
@@ -138,8 +139,8 @@ func (e *election) keepLease(who string, lost func(string)) {
 	}
 }
 
-// renew takes the Lease if it is free, this daemon's or may be taken. other has it
-// otherwise.
+// renew takes the Lease if it is free, held by this daemon or expired. Otherwise it returns the
+// holder as other.
 func (e *election) renew(ctx context.Context, who string, may func(*coordinationv1.LeaseSpec) bool) (other string, err error) {
 	began := time.Now()
 	err = e.c.lease(ctx, "take the Lease "+leaseName, leaseName, func(l *coordinationv1.Lease) bool {
@@ -166,7 +167,7 @@ func (e *election) renew(ctx context.Context, who string, may func(*coordination
 	return other, err
 }
 
-// Release gives the Lease back, so that another daemon need not wait.
+// Release releases the Lease, so that another daemon need not wait.
 func (e *election) Release(ctx context.Context, who string) error {
 	e.mu.Lock()
 	e.until = time.Time{}
@@ -181,8 +182,8 @@ func (e *election) Release(ctx context.Context, who string) error {
 	})
 }
 
-// Check says why nothing may be started: this daemon has not the Lease. It implements
-// [containers.Checker].
+// Check returns a fault if this daemon does not hold the Lease, because then it may start
+// nothing. It implements [containers.Checker].
 func (e *election) Check(context.Context) *containers.StartFault {
 	e.mu.Lock()
 	defer e.mu.Unlock()

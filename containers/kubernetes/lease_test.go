@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// setBack makes the Lease look as if its holder had not renewed it.
+// setBack changes the Lease as if its holder had not renewed it in time.
 func (c *cluster) setBack(d *Driver) {
 	d.election.mu.Lock()
 	defer d.election.mu.Unlock()
 	d.election.until = time.Now().Add(-time.Second)
 }
 
-// TestHold: one daemon works in a namespace. The next one waits and gets the Lease when
-// it is released. A daemon that has lost it starts nothing, and its lost function is
+// TestHold checks that only one daemon works in a namespace. The next one waits and gets the
+// Lease when it is released. A daemon that has lost it starts nothing, and its lost function is
 // called.
 func TestHold(t *testing.T) {
 	c := newCluster(t)
@@ -30,7 +30,7 @@ func TestHold(t *testing.T) {
 	if fault := first.Check(t.Context()); fault != nil {
 		t.Errorf("with the Lease: %+v", fault)
 	}
-	// A daemon that was killed and is started again need not wait.
+	// A daemon that was killed and restarted need not wait.
 	again := c.driver(t, Options{})
 	defer again.Close()
 	if err := again.Hold(t.Context(), "a", never, never); err != nil {
@@ -54,7 +54,7 @@ func TestHold(t *testing.T) {
 	if fault := second.Check(t.Context()); fault != nil {
 		t.Errorf("the second, with the Lease: %+v", fault)
 	}
-	// A cluster that does not answer: nothing is started once the time is over.
+	// While the cluster does not answer, nothing is started after the Lease has expired.
 	c.mu.Lock()
 	c.fault = func(*http.Request) int { return http.StatusServiceUnavailable }
 	c.mu.Unlock()
@@ -64,7 +64,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestLost: a daemon whose Lease another has taken hears of it at its next renewal.
+// TestLost checks that a daemon notices at its next renewal that another daemon has taken its
+// Lease.
 func TestLost(t *testing.T) {
 	c := newCluster(t)
 	d := c.driver(t, Options{})

@@ -10,9 +10,9 @@ import (
 	"carma/containers"
 )
 
-// TestLogless: a node that has removed the log of a pod says so in the log's place. That
-// ends the reading of a pod that has ended, with nothing lost that came before; of a pod
-// that runs it does not.
+// TestLogless: a node that has removed the log of a pod sends a message instead of the log.
+// That ends the reading of a pod that has ended, and all earlier output is kept. It does not
+// end the reading of a running pod.
 func TestLogless(t *testing.T) {
 	type said struct {
 		lines []string

@@ -19,22 +19,23 @@ import (
 // maxPiece is the longest piece of a line that a sink gets, in bytes.
 const maxPiece = 64 << 10
 
-// overlap is the part of the log before its position that a reading repeats: the
-// cluster's times are not in order, and a request can name full seconds only.
+// overlap is the part of the log before its position that a reading repeats: the times in a log
+// are not in order, and a request can name only full seconds.
 const overlap = 2 * time.Second
 
-// errHeadless: the output begins within a long line, which has no time.
+// errHeadless reports that the output begins in the middle of a long line, so that its first
+// part has no time.
 var errHeadless = errors.New("the output begins within a line")
 
-// logs reads the output of programs.
+// logs reads the logs of pods.
 type logs struct {
 	c            *client
 	watch        *podWatch
 	nodePatience time.Duration // as in [Options]
 }
 
-// Logs reads the log through the apiserver, which asks the node's kubelet. The cluster
-// does not separate the two streams: all is standard output.
+// Logs reads the log from the apiserver, which asks the node's kubelet. A cluster does not
+// separate the two streams, so all output is reported as standard output.
 func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
 	what := "read logs of pod " + l.c.ns.Short(id)
 	cur := &cursor{sink: sink, sent: since}
@@ -42,7 +43,7 @@ func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool
 	told, leave := l.watch.hints.subscribe(at)
 	defer leave()
 	whole, quiet := false, 100*time.Millisecond
-	var silent time.Time // since when the node's kubelet is not reached
+	var silent time.Time // time since when the node's kubelet cannot be reached
 	pod := l.runs(id, follow)
 	for {
 		var err error
@@ -55,7 +56,7 @@ func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool
 		if manifest.Gated(pod) || manifest.StateOf(pod) == containers.StateCreated && pod.Annotations[manifest.FaultKey] != "" {
 			return nil
 		}
-		over := manifest.Ended(pod) // asked before reading: if it has ended, this reading is complete
+		over := manifest.Ended(pod) // read before the log: if the pod has ended, this reading is complete
 		if s != nil && (s.State.Running != nil || s.State.Terminated != nil) {
 			err = l.read(ctx, pod, cur, follow && !over, whole)
 		}
@@ -64,14 +65,14 @@ func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool
 			whole, pod = true, nil
 			continue
 		case errors.Is(err, errHeadless):
-			// Even its beginning has no time, so the kubelet has said that it has no log:
+			// Not even the beginning has a time: the kubelet has answered that there is no log, because
 			// it removes the containers of a pod that is being deleted.
 			if over || !follow {
 				cur.finish()
 				return nil
 			}
 		case unreached(err):
-			// The node fails, not the cluster. If a pod has ended on a node that does not
+			// The node does not answer, but the cluster does. If a pod has ended on a node that does not
 			// return, its unread output is lost.
 			if lasts(&silent, l.nodePatience) && over {
 				return nil
@@ -98,12 +99,12 @@ func (l *logs) Logs(ctx context.Context, id string, since time.Time, follow bool
 	}
 }
 
-// runs returns a running pod from what Start saw last and the changes since then, or nil
-// if the pod must be read.
+// runs returns a running pod from the state that Start has read and the changes since then, or
+// nil if the pod must be read.
 //
-// If a followed pod has ended unseen, its log ends too, and then the pod is read again;
-// if the pod is gone, so is its log. A log that is not followed is read once, and its
-// content depends on whether the pod has ended. So the pod is read for it.
+// If a followed pod has ended in the meantime, its log ends too, and then Logs reads the pod
+// again. A log that is not followed is read once, and Logs must know whether the pod has ended.
+// So runs returns nil for it.
 func (l *logs) runs(id string, follow bool) *corev1.Pod {
 	if pod := l.watch.handover.latest(id); follow && pod != nil && manifest.Running(pod) {
 		return pod
@@ -111,19 +112,19 @@ func (l *logs) runs(id string, follow bool) *corev1.Pod {
 	return nil
 }
 
-// passing: the kubelet has not the container yet, or not any more.
+// passing reports whether the kubelet does not have the container yet, or not any more.
 func passing(err error) bool {
 	return apierrors.IsBadRequest(err) || apierrors.IsNotFound(err)
 }
 
-// unreached: the apiserver answers, and does not reach the node's kubelet.
+// unreached reports whether the apiserver answers, but cannot reach the node's kubelet.
 func unreached(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.ErrStatus.Code >= 500
 }
 
-// read streams the log once through cur, from a little before its place; whole:
-// from the beginning.
+// read streams the log once through cur. It begins shortly before the position of cur, or at
+// the beginning of the log if whole is true.
 func (l *logs) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, whole bool) error {
 	options := &corev1.PodLogOptions{Container: manifest.ProgramIn(pod), Timestamps: true, Follow: follow}
 	if !cur.sent.IsZero() && !whole {
@@ -137,7 +138,7 @@ func (l *logs) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, w
 	defer func() { _ = body.Close() }()
 	before := *cur
 	cur.rewind()
-	r := bufio.NewReader(body) // small: a daemon follows thousands of logs
+	r := bufio.NewReader(body) // the default size, because a daemon follows thousands of logs
 	for {
 		text, err := r.ReadSlice('\n')
 		if len(text) > 0 {
@@ -150,7 +151,7 @@ func (l *logs) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, w
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			// Of a log that is complete, a line without an end is a line.
+			// In a complete log, the last line counts even without a newline.
 			if !follow {
 				cur.finish()
 			}
@@ -164,29 +165,29 @@ func (l *logs) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, w
 	}
 }
 
-// cursor gives each piece of output a time of its own and sends each once. The
-// kubelet's times cannot serve as positions: two streams are stamped by two
-// writers, and a long line has one time. So a piece that is not later than the one
-// before gets the time of that one plus 1 ns. The log alone decides the times.
+// cursor gives each piece of output a unique time and sends each piece once. The kubelet's
+// times cannot serve as positions, because it stamps the two streams independently, and a long
+// line has only one time. So a piece that is not later than its predecessor gets the
+// predecessor's time plus 1 ns. The times depend on the log only.
 type cursor struct {
 	sink containers.LogSink
-	sent time.Time // of the newest piece the sink has
-	last time.Time // of the newest piece read
+	sent time.Time // time of the newest piece that the sink has
+	last time.Time // time of the newest piece read
 
-	open bool // within a line
+	open bool // the position is within a line
 	held []byte
 }
 
-// rewind begins another reading.
+// rewind prepares cur for another reading.
 func (c *cursor) rewind() { c.last, c.open, c.held = time.Time{}, false, nil }
 
-// add takes a part of the log that ends at a newline or anywhere.
+// add adds a part of the log. The part may end within a line.
 func (c *cursor) add(part []byte) error {
 	c.held = append(c.held, part...)
 	if !c.open {
 		stamp, rest, ok := bytes.Cut(c.held, []byte(" "))
 		if !ok && len(c.held) < len(time.RFC3339Nano)+1 && c.held[len(c.held)-1] != '\n' {
-			return nil // more is to come
+			return nil // the rest of the line follows
 		}
 		at, err := time.Parse(time.RFC3339Nano, string(bytes.TrimSuffix(stamp, []byte("\n"))))
 		if err != nil {
@@ -199,7 +200,7 @@ func (c *cursor) add(part []byte) error {
 		if !at.After(c.last) {
 			at = c.last.Add(1)
 		}
-		c.last, c.open = at.Add(-1), true // the first piece gets at
+		c.last, c.open = at.Add(-1), true // the first piece gets the time at
 		c.held = append([]byte(nil), rest...)
 	}
 	text, done := bytes.CutSuffix(c.held, []byte("\n"))
@@ -216,7 +217,7 @@ func (c *cursor) add(part []byte) error {
 	return nil
 }
 
-// finish ends a line that has no newline.
+// finish ends a last line that has no newline.
 func (c *cursor) finish() {
 	if c.open {
 		c.send(c.held, false)

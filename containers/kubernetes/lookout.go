@@ -11,7 +11,7 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// podWatch observes pods, and keeps what was seen of them last.
+// podWatch observes pods, and keeps the last observed state of each.
 type podWatch struct {
 	c        *client
 	hints    hints
@@ -26,12 +26,11 @@ func newPodWatch(c *client) *podWatch {
 type lookout struct {
 	told  *hint
 	leave func()
-	pod   *corev1.Pod // as it was looked at last
-	// due, if not nil, reports whether it is time to look again at a pod of which nothing
-	// was heard.
+	pod   *corev1.Pod // last observed state
+	// due reports whether it is time to read again a pod without events. It may be nil.
 	due func(*corev1.Pod) bool
-	// turn is closed when this lookout may read the pod without a hint. It is nil if no
-	// turn was asked for.
+	// turn is closed when this lookout may read the pod without an event. It is nil if the lookout
+	// has not asked for a turn.
 	turn  <-chan struct{}
 	unask func()
 }
@@ -51,13 +50,13 @@ func (w *podWatch) lookout(id string, first func() (*corev1.Pod, error)) (*looko
 	return l, nil
 }
 
-// end ends the looking.
+// end ends the observation.
 func (l *lookout) end() {
 	l.heard()
 	l.leave()
 }
 
-// heard gives up the turn to read, because a change has arrived.
+// heard gives up the turn to read, because an event has arrived.
 func (l *lookout) heard() {
 	if l.turn != nil {
 		l.unask()
@@ -65,8 +64,8 @@ func (l *lookout) heard() {
 	}
 }
 
-// follow looks at a pod now and at each change, until look says that it is done or
-// fails.
+// follow calls look with a pod's present state and with each new state, until look returns true
+// or an error.
 func (w *podWatch) follow(ctx context.Context, what, id string, look func(*corev1.Pod) (done bool, err error)) error {
 	l, err := w.lookout(id, func() (*corev1.Pod, error) { return w.c.pod(ctx, what, id) })
 	if err != nil {
@@ -76,9 +75,9 @@ func (w *podWatch) follow(ctx context.Context, what, id string, look func(*corev
 	return w.lookOn(ctx, what, id, l, maxQuiet, look)
 }
 
-// lookOn is follow where a lookout is. every is the time after which it asks for its turn to
-// read without a hint. Each look is at a newer state of the pod than the one before, or at the
-// same. It must not change the pod.
+// lookOn is [podWatch.follow] with an existing lookout. After the time every without an event,
+// the lookout asks for its turn to read the pod. look never gets an older state than before,
+// but may get the same state again. It must not change the pod.
 func (w *podWatch) lookOn(ctx context.Context, what, id string, l *lookout, every time.Duration, look func(*corev1.Pod) (done bool, err error)) error {
 	for {
 		if done, err := look(l.pod); done || err != nil {
@@ -93,8 +92,8 @@ func (w *podWatch) lookOn(ctx context.Context, what, id string, l *lookout, ever
 	}
 }
 
-// next waits until there is something new of a pod, or until it is time to read it: at once
-// where a time is over that counts for it, else in its turn.
+// next waits for an event about a pod, or until it is time to read the pod. It reads the pod at
+// once if a deadline of the pod has passed, and otherwise when it has its turn.
 func (w *podWatch) next(ctx context.Context, what, id string, l *lookout, every time.Duration) (*corev1.Pod, error) {
 	over := manifest.Ended(l.pod)
 	for {
@@ -125,14 +124,15 @@ func (w *podWatch) next(ctx context.Context, what, id string, l *lookout, every 
 	}
 }
 
-// newer reports whether the cluster has changed the pod between the two. It is true if
-// they cannot be compared.
+// newer reports whether the cluster has changed pod after than. It also returns true if the two
+// cannot be compared.
 func newer(pod, than *corev1.Pod) bool {
 	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, than.ResourceVersion)
 	return err != nil || order > 0
 }
 
-// small removes the fields of a pod that no caller reads: many pods are kept for long.
+// small removes the fields of a pod that no caller reads, because many pods are kept for a long
+// time.
 func small(pod *corev1.Pod) *corev1.Pod {
 	pod.ManagedFields = nil
 	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates, ResourceClaims: pod.Spec.ResourceClaims}

@@ -16,32 +16,32 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// mirror keeps the needed part of all objects of one kind: a list first, then a stream of
-// changes. client-go's Reflector reads both. It resumes a broken stream at the same
-// place, and lists again if the cluster does not remember that place.
+// mirror keeps the needed part of all objects of one kind. It lists them first, and then reads
+// a watch. client-go's Reflector does both. The Reflector resumes a broken watch at the same
+// resourceVersion, and lists again if the cluster does not have that version any more.
 type mirror[T any] struct {
-	what string // is read, for errors
+	what string // name of the reading, for errors
 	// keep extracts the needed part of an object.
 	keep func(runtime.Object) T
 
 	mu      sync.Mutex
-	is      map[string]T // by namespace and name
+	is      map[string]T // parts by namespace and name
 	version uint64       // grows with each change
-	full    bool         // all was read once
-	err     error        // of the last request, or nil if it was answered
+	full    bool         // all objects were read once
+	err     error        // error of the last request, or nil if it succeeded
 	news    chan struct{}
-	sorted  []T    // in the order of the names, as of the version made
-	made    uint64 // 0 until it is made
+	sorted  []T    // parts ordered by name, of the version made
+	made    uint64 // 0 before the first sort
 }
 
-// The times between two tries while the cluster does not answer.
+// The pauses between two requests while the cluster does not answer.
 const (
 	tryFirst = 250 * time.Millisecond
 	tryLast  = 2 * time.Second
 )
 
-// run reads until ctx ends. request makes a request for the kind; labels select objects,
-// all if empty. example is an object of the kind, list an empty list.
+// run reads until ctx ends. request makes a request for the kind. labels select objects; an
+// empty string selects all. example is an object of the kind, and list an empty list.
 func (m *mirror[T]) run(ctx context.Context, request func() *rest.Request, labels string, example runtime.Object, list func() runtime.Object) {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -54,7 +54,7 @@ func (m *mirror[T]) run(ctx context.Context, request func() *rest.Request, label
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.Watch = labels, true
 			stream, err := request().VersionedParams(&o, parameters).Watch(ctx)
-			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // else it lists instead
+			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // otherwise the Reflector lists the objects
 				m.answered(err)
 			}
 			return stream, err
@@ -65,7 +65,7 @@ func (m *mirror[T]) run(ctx context.Context, request func() *rest.Request, label
 	}).RunWithContext(ctx)
 }
 
-// answered notes whether the cluster answers.
+// answered records whether the cluster answers.
 func (m *mirror[T]) answered(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,8 +81,8 @@ func (m *mirror[T]) tell() {
 	}
 }
 
-// ready waits until all was read once. An error says that the cluster does not answer:
-// the kept objects are then out of date.
+// ready waits until all objects were read once. It returns an error if the cluster does not
+// answer, because the kept parts are then out of date.
 func (m *mirror[T]) ready(ctx context.Context) error {
 	m.mu.Lock()
 	for !m.full && m.err == nil {
@@ -117,15 +117,15 @@ func (m *mirror[T]) all() ([]T, uint64) {
 	return m.sorted, m.version
 }
 
-// late: not all was read yet, or the cluster does not answer.
+// late reports whether not all objects were read yet, or the cluster does not answer.
 func (m *mirror[T]) late() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err != nil || !m.full
 }
 
-// one returns the kept part of an object; ok is false if there is none, or if the cluster
-// does not answer.
+// one returns the kept part of an object; ok is false if the object does not exist or the
+// cluster does not answer.
 func (m *mirror[T]) one(key string) (kept T, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,12 +136,12 @@ func (m *mirror[T]) one(key string) (kept T, ok bool) {
 	return kept, ok
 }
 
-// The methods that follow are the Reflector's.
+// The following methods are called by the Reflector.
 
-// Add enters an object.
+// Add stores a new object.
 func (m *mirror[T]) Add(o any) error { return m.Update(o) }
 
-// Update enters an object as it is now.
+// Update stores the new state of an object.
 func (m *mirror[T]) Update(o any) error {
 	key, err := cache.MetaNamespaceKeyFunc(o)
 	if err != nil {
@@ -168,7 +168,7 @@ func (m *mirror[T]) Delete(o any) error {
 	return nil
 }
 
-// Replace enters these objects in place of all.
+// Replace replaces all objects.
 func (m *mirror[T]) Replace(all []any, _ string) error {
 	is := make(map[string]T, len(all))
 	for _, o := range all {
@@ -186,5 +186,5 @@ func (m *mirror[T]) Replace(all []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: readers read all objects anyway.
+// Resync does nothing, because readers always read all objects.
 func (m *mirror[T]) Resync() error { return nil }

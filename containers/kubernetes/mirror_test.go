@@ -14,7 +14,7 @@ import (
 	"carma/containers"
 )
 
-// eventually waits until the driver's view of the cluster is as it should be.
+// eventually waits until the inventory of the driver satisfies a condition.
 func eventually(t *testing.T, d *Driver, what string, ok func(Inventory, error) bool) {
 	t.Helper()
 	var last Inventory
@@ -29,7 +29,7 @@ func eventually(t *testing.T, d *Driver, what string, ok func(Inventory, error) 
 	t.Fatalf("%s: %+v, %v", what, last, err)
 }
 
-// closed says why a node takes no pods, or returns "-" if the node does not exist.
+// closed returns the reason why a node takes no pods, or "-" if the node does not exist.
 func closed(is Inventory, node string) string {
 	for _, n := range is.Nodes {
 		if n.Name == node {
@@ -49,7 +49,7 @@ func (c *cluster) read() (out []int) {
 	return out
 }
 
-// watching is a cluster of two nodes that a driver looks at.
+// watching returns a cluster of two nodes and a driver that watches it.
 func watching(t *testing.T, edit ...func(*cluster)) (*cluster, *Driver) {
 	c := newCluster(t)
 	for _, e := range edit {
@@ -68,7 +68,8 @@ func watching(t *testing.T, edit ...func(*cluster)) (*cluster, *Driver) {
 
 func cordon(c *cluster, node int, on bool) { c.alter(func() { c.nodes[node].Spec.Unschedulable = on }) }
 
-// TestStreams: each kind of change is seen without reading all again.
+// TestStreams checks that the driver sees each kind of change without reading all objects
+// again.
 func TestStreams(t *testing.T) {
 	for what, listsOnly := range map[string]bool{"a stream from the beginning": false, "a list, then a stream": true} {
 		t.Run(what, func(t *testing.T) {
@@ -102,7 +103,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsBroken: streams that break off continue at the same place.
+// TestStreamsBroken checks that broken watches continue at the same place.
 func TestStreamsBroken(t *testing.T) {
 	c, d := watching(t)
 	for i := range 6 {
@@ -111,13 +112,14 @@ func TestStreamsBroken(t *testing.T) {
 		eventually(t, d, "after a break", func(is Inventory, err error) bool { return err == nil && (closed(is, "node-1") != "") == on })
 		c.CloseClientConnections()
 	}
-	if got := c.read(); got[0] != 1 { // what nothing happened to may be read again
+	if got := c.read(); got[0] != 1 { // a kind without changes may be read again
 		t.Errorf("all was read %v times", got)
 	}
 }
 
-// TestStreamsForgotten: the cluster does not remember where a stream was. All is read
-// again, also what went in the meantime; and not where a bookmark came in time.
+// TestStreamsForgotten: the cluster does not have a watch's resourceVersion any more. The
+// driver reads all objects again, and notices deletions in the meantime. It does not read again
+// if a bookmark has given it a newer version.
 func TestStreamsForgotten(t *testing.T) {
 	c, d := watching(t)
 	away := make(chan struct{})
@@ -144,13 +146,13 @@ func TestStreamsForgotten(t *testing.T) {
 		t.Errorf("all was read %v times", before)
 	}
 
-	cordon(c, 0, true) // nothing happens to slices
+	cordon(c, 0, true) // slices do not change
 	eventually(t, d, "goes on", func(is Inventory, _ error) bool { return closed(is, "node-1") != "" })
 	c.bookmarks()
-	cordon(c, 0, false) // behind the bookmark on the same stream, so that has been read
+	cordon(c, 0, false) // this event follows the bookmark on the same watch, so the bookmark has been read
 	eventually(t, d, "behind the bookmark", func(is Inventory, _ error) bool { return closed(is, "node-1") == "" })
 	c.mu.Lock()
-	c.oldest = c.version - 1 // the bookmark's
+	c.oldest = c.version - 1 // the bookmark's version
 	c.mu.Unlock()
 	before = c.read()
 	c.CloseClientConnections()
@@ -161,8 +163,9 @@ func TestStreamsForgotten(t *testing.T) {
 	}
 }
 
-// TestStreamsAway: a cluster that does not answer is an error at once, of its kind, and
-// what happened meanwhile is seen when it answers again.
+// TestStreamsAway checks that Inventory fails at once, with the right error, if the cluster
+// does not answer, and that it shows the changes in the meantime when the cluster answers
+// again.
 func TestStreamsAway(t *testing.T) {
 	c, d := watching(t)
 	for _, tc := range []struct {
@@ -195,8 +198,8 @@ func TestStreamsAway(t *testing.T) {
 	}
 }
 
-// TestStreamsEnd: closing the driver ends its streams, also if the cluster never
-// answered. No caller waits without end.
+// TestStreamsEnd checks that closing the driver ends its watches, even if the cluster never
+// answered. No caller waits forever.
 func TestStreamsEnd(t *testing.T) {
 	c := newCluster(t)
 	c.fault = func(*http.Request) int { return http.StatusServiceUnavailable }

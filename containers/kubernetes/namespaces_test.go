@@ -16,7 +16,7 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// elsewhere makes all its pods in a namespace that is not the daemon's.
+// elsewhere is a driver that makes all its pods in a namespace that is not the daemon's.
 type elsewhere struct{ *Driver }
 
 func (e elsewhere) Create(ctx context.Context, spec containers.Spec) (string, error) {
@@ -24,8 +24,8 @@ func (e elsewhere) Create(ctx context.Context, spec containers.Spec) (string, er
 	return e.Driver.Create(ctx, spec)
 }
 
-// TestSuiteElsewhere is the suite of all drivers, in a namespace that is not the
-// daemon's, by a daemon that serves all.
+// TestSuiteElsewhere runs the suite of all drivers in a namespace other than the daemon's, with
+// a daemon that serves all namespaces.
 func TestSuiteElsewhere(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, toolImage)
@@ -38,8 +38,8 @@ func TestSuiteElsewhere(t *testing.T) {
 	}
 }
 
-// TestNamespaces: tasks of one name run in several namespaces, each with its claim
-// there, and a second daemon's driver finds them all by label.
+// TestNamespaces checks that tasks of one name run in several namespaces, each with its claim
+// there, and that a second daemon's driver finds them all by label.
 func TestNamespaces(t *testing.T) {
 	for _, served := range [][]string{{"ann", "bob"}, {manifest.AllNamespaces}} {
 		c := newCluster(t, toolImage)
@@ -94,8 +94,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestServed: pods are made in served namespaces only, and another daemon's pods there
-// are neither listed nor used.
+// TestServed checks that pods are made in served namespaces only, and that pods of another
+// daemon there are neither listed nor used.
 func TestServed(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
@@ -124,7 +124,8 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestOldID: a journal of a program that knew one namespace has ids without it.
+// TestOldID checks that the ids in a journal of an older version, which contain no namespace,
+// still work.
 func TestOldID(t *testing.T) {
 	c := newCluster(t, toolImage)
 	d := c.driver(t, Options{Namespaces: []string{manifest.AllNamespaces}})
@@ -139,8 +140,8 @@ func TestOldID(t *testing.T) {
 	}
 }
 
-// TestRefusedByNamespace: a quota, Pod Security or a missing account is the fault of one
-// task, in one line with the reason. Nothing is left, and nothing else has to wait.
+// TestRefusedByNamespace checks that a quota, Pod Security or a missing service account is a
+// fault of one task, with a reason of one line. No object is left, and no other task waits.
 func TestRefusedByNamespace(t *testing.T) {
 	for says, want := range map[string]struct{ code, text string }{
 		"exceeded quota: few, requested: pods=1, used: pods=0, limited: pods=0": {"quota", "namespace ann can never take it: its ResourceQuota few allows 0 of pods in all, and the task wants 1; ask its administrator"},
@@ -171,7 +172,7 @@ func TestRefusedByNamespace(t *testing.T) {
 	}
 }
 
-// TestClaimRefused: if the cluster takes the pod and not its claim, the pod goes too.
+// TestClaimRefused checks that the pod is deleted if the cluster refuses its claim.
 func TestClaimRefused(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
@@ -193,9 +194,9 @@ func TestClaimRefused(t *testing.T) {
 	}
 }
 
-// TestNamespaceFull: a quota that has no room now is no fault of the task. The message
-// names the quota, the use and the limit, and the task waits. A task that can never fit
-// fails. A claim that is refused deletes its pod.
+// TestNamespaceFull checks that a full quota is not the task's fault. The message names the
+// quota, the use and the limit, and the task waits. A task that can never fit fails. If a claim
+// is refused, its pod is deleted.
 func TestNamespaceFull(t *testing.T) {
 	for says, want := range map[string]struct {
 		scope containers.Scope
@@ -235,8 +236,8 @@ func TestNamespaceFull(t *testing.T) {
 	}
 }
 
-// TestQuotaConflict: a quota that many are counted in at the same time refuses with a
-// conflict. That is the namespace's affair, not a fault of the cluster.
+// TestQuotaConflict checks that a conflict about a quota, which concurrent requests cause,
+// counts as a full namespace and not as a fault of the cluster.
 func TestQuotaConflict(t *testing.T) {
 	c := newCluster(t, toolImage)
 	d := c.driver(t, Options{Namespaces: []string{"ann"}})

@@ -27,9 +27,9 @@ func nvidiaSlice(t *testing.T) resourcev1.ResourceSlice {
 	return s
 }
 
-// TestNVIDIA: a card of NVIDIA's driver and a MIG instance are shared by their memory, each
-// by claims of its own class. A card that the driver gives to virtual machines is none: no
-// claim of carma's would ever get it.
+// TestNVIDIA checks that a GPU of NVIDIA's driver and a MIG instance are shared by their
+// memory, each through claims of its own class. A GPU for virtual machines is not listed,
+// because no claim of carma can get it.
 func TestNVIDIA(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.node("node-1")

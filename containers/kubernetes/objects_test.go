@@ -11,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// objects are the other objects of a cluster.
+// objects contains the other objects of a cluster.
 type objects struct {
 	nodes    []corev1.Node
 	incident []corev1.Event
-	foreign  []resourcev1.ResourceClaim // of other namespaces
+	foreign  []resourcev1.ResourceClaim // claims of other namespaces
 	leases   map[string]*coordinationv1.Lease
-	// idle: nodes do nothing for pods that they get.
+	// idle means that nodes do not start the pods that they get.
 	idle bool
-	// unscheduled: no scheduler looks at pods.
+	// unscheduled means that no scheduler runs.
 	unscheduled bool
 	streams
 }
@@ -93,7 +93,7 @@ func (c *cluster) serveObjects(mux *http.ServeMux) {
 	mux.HandleFunc("PUT "+leases+"/{name}", c.putLease)
 }
 
-// putLease keeps a Lease, unless it was changed since it was read.
+// putLease stores a Lease unless it was changed since the client read it.
 func (c *cluster) putLease(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *cluster) putLease(w http.ResponseWriter, r *http.Request) {
 	answer(w, l)
 }
 
-// node is a machine that works, unless edit spoils it.
+// node returns a node that works, after the changes of edit.
 func (c *cluster) node(name string, edit ...func(*corev1.Node)) {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	n.Status.NodeInfo.BootID = "boot-" + name

@@ -11,9 +11,9 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// TestPlaced: a start signals that others may follow once the scheduler has bound the
-// pod, or has said that it cannot. It does not signal before, and does not wait until the
-// pod runs.
+// TestPlaced checks that a start lets the next starts begin once the scheduler has bound the
+// pod or reported that it cannot. It does not do so earlier, and does not wait until the pod
+// runs.
 func TestPlaced(t *testing.T) {
 	for what, place := range map[string]func(*corev1.Pod){
 		"bound": func(p *corev1.Pod) { p.Spec.NodeName = "node-1" },

@@ -46,7 +46,7 @@ func (c *cluster) postPod(w http.ResponseWriter, r *http.Request) {
 	answer(w, pod)
 }
 
-// refusesNew refuses a new object if the test wants that.
+// refusesNew refuses a new object if the test has set a refusal.
 func (c *cluster) refusesNew(w http.ResponseWriter, resource, name string) bool {
 	if c.refuse == nil {
 		return false
@@ -74,7 +74,7 @@ func keyOf(r *http.Request) string { return key(r.PathValue("ns"), r.PathValue("
 
 func podKey(pod *corev1.Pod) string { return key(pod.Namespace, pod.Name) }
 
-// within: the request is about this namespace, or all.
+// within reports whether the request is about this namespace or all namespaces.
 func within(r *http.Request, namespace string) bool {
 	ns := r.PathValue("ns")
 	return ns == "" || ns == namespace
@@ -115,10 +115,10 @@ func (c *cluster) listPods(w http.ResponseWriter, r *http.Request) {
 	answer(w, list)
 }
 
-// watch streams what happens from now on.
+// watch streams the further events.
 func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.Selector) {
 	c.mu.Lock()
-	next := len(c.events) // before the answer: its receiver may rely on all events that follow
+	next := len(c.events) // read before the answer, because the client relies on all later events
 	c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -162,7 +162,7 @@ func (c *cluster) patchPod(w http.ResponseWriter, r *http.Request) {
 	c.gone(pod)
 }
 
-// deletePod asks for a pod's end.
+// deletePod handles the request to delete a pod.
 func (c *cluster) deletePod(w http.ResponseWriter, r *http.Request) {
 	var options metav1.DeleteOptions
 	_ = json.NewDecoder(r.Body).Decode(&options)
@@ -184,7 +184,7 @@ func (c *cluster) deletePod(w http.ResponseWriter, r *http.Request) {
 	if pod.Spec.NodeName == "" {
 		grace = 0
 	}
-	if pod.DeletionTimestamp == nil { // a real kubelet does not look at a second one either
+	if pod.DeletionTimestamp == nil { // a real kubelet also ignores a second deletion
 		due := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second).Truncate(time.Second))
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &due, &grace
 		c.tell("MODIFIED", pod)
@@ -194,8 +194,8 @@ func (c *cluster) deletePod(w http.ResponseWriter, r *http.Request) {
 	c.gone(pod)
 }
 
-// patched is an object with the changes of a request, a JSON merge patch; not ok: they are
-// refused, which was answered.
+// patched returns an object after the JSON merge patch of a request. ok is false if the patch
+// was refused; then patched has answered the request.
 func patched[T metav1.Object](w http.ResponseWriter, r *http.Request, of T) (changed T, ok bool) {
 	var patch, whole map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&patch); err != nil || r.Header.Get("Content-Type") != string(types.MergePatchType) {

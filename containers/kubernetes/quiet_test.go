@@ -22,17 +22,18 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// quiet is a cluster whose pods run without any event.
+// quiet is a fake cluster whose pods run and produce no events.
 type quiet struct {
 	mu   sync.Mutex
-	read map[string][]time.Duration // since began, by pod
+	read map[string][]time.Duration // times since began, by pod
 	// deleted is the time at which each pod should have ended, or nil if it is not
 	// deleted.
 	deleted *metav1.Time
 	began   time.Time
 }
 
-// RoundTrip answers without a network: its waiting is no event of a test's clock.
+// RoundTrip answers without a network, because waiting for a network does not count as idle
+// under testing/synctest.
 func (q *quiet) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
 	if r.URL.Query().Get("watch") != "" {
@@ -54,7 +55,7 @@ func (q *quiet) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// waits begins n waits for pods of a quiet cluster, which end with the driver.
+// waits starts n calls of Wait for pods of a quiet cluster. They end with the driver.
 func (q *quiet) waits(t *testing.T, n int) (d *Driver, ended chan error) {
 	q.read, q.began = map[string][]time.Duration{}, time.Now()
 	d, err := newDriver(Options{}, namespace, &rest.Config{Host: "http://quiet", Transport: q})
@@ -65,7 +66,7 @@ func (q *quiet) waits(t *testing.T, n int) (d *Driver, ended chan error) {
 	for i := range n {
 		name := fmt.Sprint("p", i)
 		go func() {
-			for { // in rounds, as a daemon waits
+			for { // with a timeout, again and again, like a daemon
 				ctx, cancel := context.WithTimeout(d.c.ctx, time.Minute)
 				_, err := d.Wait(ctx, "uid-"+name+"."+namespace+"/"+name)
 				cancel()
@@ -79,20 +80,20 @@ func (q *quiet) waits(t *testing.T, n int) (d *Driver, ended chan error) {
 	return d, ended
 }
 
-// TestQuietReads: pods without events are read in turn, ten a second at most, however
-// many wait. If there are few, each is read as often as before.
+// TestQuietReads checks that pods without events are read in turn, at most ten per second for
+// any number of waiters. If there are few waiters, each pod is read as often as before.
 func TestQuietReads(t *testing.T) {
 	for _, n := range []int{5, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			q := &quiet{}
 			d, ended := q.waits(t, n)
-			const first, all = time.Minute, 20 * time.Minute // at first the stream opens
+			const first, all = time.Minute, 20 * time.Minute // the watch opens first
 			time.Sleep(all)
 			_ = d.Close()
 			for range n {
 				<-ended
 			}
-			reads, turn := 0, 2*maxQuiet+time.Duration(n)*quietEvery // a round may begin between
+			reads, turn := 0, 2*maxQuiet+time.Duration(n)*quietEvery // a timeout of Wait may come in between
 			for name, at := range q.read {
 				last := first
 				for _, when := range append(at, all) {
@@ -117,10 +118,11 @@ func TestQuietReads(t *testing.T) {
 	}
 }
 
-// TestLostAmongMany: that a pod is lost because a time is over is seen then, though there are
-// too many who wait for all to be read soon; and it is read before that counts.
+// TestLostAmongMany checks that Wait notices in time that a pod has passed its deadline and is
+// lost, even if too many others wait for their turn to read. The pod is read before it counts
+// as lost.
 func TestLostAmongMany(t *testing.T) {
-	for _, in := range []time.Duration{10 * time.Second, 50 * time.Second} { // within a round, and between two
+	for _, in := range []time.Duration{10 * time.Second, 50 * time.Second} { // within one call of Wait, and between two
 		synctest.Test(t, func(t *testing.T) {
 			const n = 1000
 			due := metav1.NewTime(time.Now().Truncate(time.Second).Add(in))
@@ -144,15 +146,15 @@ func TestLostAmongMany(t *testing.T) {
 	}
 }
 
-// TestStuckAmongMany: a start that is stuck is given up in time, though it never has its turn
-// to be read.
+// TestStuckAmongMany checks that a start that makes no progress is given up in time, even if it
+// never gets its turn to read the pod.
 func TestStuckAmongMany(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
 	d := c.driver(t, Options{ClaimPatience: 100 * time.Millisecond})
 	defer d.Close()
 	d.watch.hints.turns.every = time.Hour
-	d.watch.hints.turns.ask() // and has it, for an hour
+	d.watch.hints.turns.ask() // takes the turn for an hour
 	all := gpuTask("all")
 	all.Command, all.GPUMemory = []string{"block:0"}, 80<<30
 	begin(t, d, all)

@@ -16,7 +16,8 @@ import (
 	"carma/containers/kubernetes/simgpus"
 )
 
-// admin sends a request to the apiserver, as its administrator, and returns the answer.
+// admin sends a request to the apiserver as the cluster's administrator, and returns the
+// answer.
 func admin(t *testing.T, words ...string) string {
 	t.Helper()
 	cmd := exec.Command("bash", append([]string{"-c", `. test/lib.sh; api "$@"`, "api"}, words...)...)
@@ -32,9 +33,9 @@ const (
 	uuid2 = "GPU-22222222-2222-3333-4444-555555555555"
 )
 
-// TestRealStuck: on the real scheduler and kubelet, a start that cannot be ends in time,
-// and says why: a claim of another namespace has the GPU, the node is cordoned, the DRA
-// driver is not there. The inventory before is right, too.
+// TestRealStuck checks on the real scheduler and kubelet that an impossible start ends in time
+// with the reason: a claim of another namespace has the GPU, the node is cordoned, or the DRA
+// driver does not run. It also checks the inventory before.
 func TestRealStuck(t *testing.T) {
 	kubeconfig := realCluster(t)
 	bring(t)
@@ -112,7 +113,7 @@ func TestRealStuck(t *testing.T) {
 	}
 	admin(t, "PATCH", "/api/v1/nodes/localhost", `{"spec":{"unschedulable":null}}`)
 	clear()
-	// The slice is published, and the kubelet does not know the driver.
+	// The slice is published, but the kubelet does not know the driver.
 	if err := p.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestRealStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(start(lab, "unprepared", 1<<30, uuid2), "node-stuck", "FailedPrepareDynamicResources")
-	p = serve() // before, the kubelet cannot end a pod with a claim
+	p = serve() // without the driver the kubelet cannot end a pod with a claim
 	clear()
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)

@@ -21,7 +21,7 @@ import (
 	"carma/containers/kubernetes/simgpus"
 )
 
-// script runs one of test's scripts and returns what it prints.
+// script runs one of the scripts in folder test and returns its output.
 func script(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join("test", name), args...)
@@ -47,7 +47,8 @@ func realCluster(t *testing.T) string {
 		}
 		t.Fatalf("%v: %s", err, out)
 	}
-	// Apart from a cluster that somebody uses. A socket's path must be short.
+	// The cluster is separate from a cluster that somebody uses. The path of a socket must be
+	// short.
 	if os.Getenv("KUBERNETES_STATE") == "" {
 		t.Setenv("KUBERNETES_STATE", "/tmp/carma-kubernetes-test")
 		t.Setenv("KUBERNETES_PORT", "17443")
@@ -57,7 +58,7 @@ func realCluster(t *testing.T) string {
 	return script(t, "up.sh")
 }
 
-// bring puts the suite's image onto the node.
+// bring loads the suite's image onto the node.
 func bring(t *testing.T) {
 	t.Helper()
 	archive, err := containerstest.ToolArchive(realTool)
@@ -82,7 +83,7 @@ func driver(t *testing.T, kubeconfig string) *kubernetes.Driver {
 	return d
 }
 
-// offer publishes two simulated GPUs of 80 GiB for the time of the test.
+// offer publishes two simulated GPUs of 80 GiB until the test ends.
 func offer(t *testing.T, kubeconfig string) {
 	t.Helper()
 	d := driver(t, kubeconfig)
@@ -102,7 +103,7 @@ func offer(t *testing.T, kubeconfig string) {
 	})
 }
 
-// taken waits until the kubelet has taken the driver in.
+// taken waits until the kubelet has registered the driver.
 func taken(t *testing.T, p *simgpus.Plugin) {
 	t.Helper()
 	select {
@@ -112,8 +113,8 @@ func taken(t *testing.T, p *simgpus.Plugin) {
 	}
 }
 
-// TestRealBooking: on the real scheduler and kubelet, tasks share a GPU by their bytes, a
-// task that does not fit is requeued, and a task that ends frees its memory.
+// TestRealBooking: on the real scheduler and kubelet, tasks share a GPU by their amounts of
+// memory, a task that does not fit is requeued, and a task that ends frees its memory.
 func TestRealBooking(t *testing.T) {
 	kubeconfig := realCluster(t)
 	bring(t)
@@ -169,8 +170,9 @@ func TestRealBooking(t *testing.T) {
 	}
 }
 
-// TestRealTelling: a real apiserver takes no Lease that somebody has changed or deleted
-// since the agent wrote it, and the agent reports nevertheless.
+// TestRealTelling checks that a real apiserver refuses to write a Lease that somebody has
+// changed or deleted since the agent wrote it, and that the agent's report is published
+// nevertheless.
 func TestRealTelling(t *testing.T) {
 	kubeconfig := realCluster(t)
 	agent, daemon := driver(t, kubeconfig), driver(t, kubeconfig)
@@ -200,10 +202,10 @@ func TestRealTelling(t *testing.T) {
 	tell("five")
 }
 
-// realTool has a registry that nobody asks.
+// realTool is an image in a registry that is never asked.
 const realTool = "localhost/carma/suite-tool:1"
 
-// emptyRegistry answers that it has no image.
+// emptyRegistry serves a registry without images.
 func emptyRegistry(t *testing.T) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" {
@@ -214,7 +216,7 @@ func emptyRegistry(t *testing.T) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// TestRealSuite is the suite on a real apiserver, scheduler and kubelet.
+// TestRealSuite runs the suite on a real apiserver, scheduler and kubelet.
 func TestRealSuite(t *testing.T) {
 	kubeconfig := realCluster(t)
 	bring(t)

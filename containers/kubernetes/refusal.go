@@ -12,21 +12,21 @@ import (
 	"carma/containers"
 )
 
-// refusals are the texts with which a cluster refuses a pod or a claim, and the code and
-// remedy of each. A refusal concerns one namespace only: nothing else has to wait, and
-// the same pod is not tried again. Refusals that end when there is room are read before
-// ([fullFault]).
+// refusals lists the texts with which a cluster refuses a pod or a claim, with the code and
+// remedy of each. A refusal concerns one namespace only. Tasks of other namespaces need not
+// wait, and carma does not try the same pod again. [fullFault] recognizes refusals that end
+// when there is room, and is called before.
 var refusals = []struct{ says, code, remedy string }{
 	{"must specify", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
 	{"failed quota", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
-	{"violates PodSecurity", "pod-security", ""}, // podSecurity
+	{"violates PodSecurity", "pod-security", ""}, // the remedy comes from podSecurity
 	{"error looking up service account", "account", "name a service account of the namespace with --service-account"},
 	{"being terminated", "namespace", "the namespace is being deleted; submit to another one"},
 	{"cannot create resource", "rights", "carma's own account lacks the Role of docs/kubernetes.md there"},
 	{"", "admission", "an admission rule of the cluster refuses it"},
 }
 
-// failIn is [fail] for an object in a namespace.
+// failIn is [fail] for an object in a namespace. It returns a start fault for a refusal.
 func (c *client) failIn(ctx context.Context, what, namespace string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return fail(ctx, what, err)
@@ -39,7 +39,7 @@ func (c *client) failIn(ctx context.Context, what, namespace string, err error) 
 		return fmt.Errorf("%s: %w", what, full)
 	}
 	if !apierrors.IsForbidden(err) || namespace == c.ns.Own() && strings.Contains(msg, "cannot create resource") {
-		return fail(ctx, what, err) // where carma may not work in its own namespace, nothing works
+		return fail(ctx, what, err) // if carma has no rights in its own namespace, no task can start
 	}
 	for _, r := range refusals {
 		if strings.Contains(msg, r.says) {
@@ -56,8 +56,8 @@ func (c *client) failIn(ctx context.Context, what, namespace string, err error) 
 	return fail(ctx, what, err)
 }
 
-// fullFault returns the fault of a namespace that takes no more now, or never takes this
-// amount, or nil for another error.
+// fullFault returns the fault of a namespace that accepts no more at the moment, or that never
+// accepts this amount. It returns nil for any other error.
 func fullFault(namespace, msg string, err error) *containers.StartFault {
 	switch {
 	case apierrors.IsConflict(err) && strings.Contains(msg, "resourcequotas"):
@@ -73,7 +73,7 @@ func fullFault(namespace, msg string, err error) *containers.StartFault {
 	return nil
 }
 
-// inNamespace is a fault of one task's request. Its text is for people.
+// inNamespace returns the fault of one task's request. cause and remedy are shown to users.
 func inNamespace(code, cause, remedy string) *containers.StartFault {
 	return &containers.StartFault{Scope: containers.ScopeTask, Code: code, Cause: cause, Remedy: remedy, Text: cause + "; " + remedy}
 }
@@ -93,9 +93,9 @@ func podSecurity(why string) string {
 	return strings.Join(do, ", and ")
 }
 
-// exceeded is the content of an apiserver's message about a pod or claim that exceeds a
-// ResourceQuota: the quota's name, and for each exhausted resource the object's request,
-// the present use and the limit.
+// exceeded is an apiserver's message about a pod or claim that exceeds a ResourceQuota: the
+// quota's name, and for each exhausted resource the requested amount, the used amount and the
+// limit.
 type exceeded struct {
 	quota string
 	short []shortage
@@ -103,7 +103,7 @@ type exceeded struct {
 
 type shortage struct{ resource, wants, used, hard string }
 
-// readExceeded parses such a message. It returns false for any other message.
+// readExceeded parses such a message. It returns false for another message.
 func readExceeded(msg string) (e exceeded, ok bool) {
 	_, rest, _ := strings.Cut(msg, "exceeded quota: ")
 	name, rest, named := strings.Cut(rest, ", requested: ")
@@ -131,15 +131,15 @@ func amounts(list string) map[string]string {
 	return out
 }
 
-// never: the object alone is more than there may be.
+// never reports whether the object alone exceeds the limit.
 func (s shortage) never() bool {
 	wants, err := resource.ParseQuantity(s.wants)
 	hard, err2 := resource.ParseQuantity(s.hard)
 	return err == nil && err2 == nil && wants.Cmp(hard) > 0
 }
 
-// fault returns the resulting start fault. A request above the quota itself can never
-// start; any other waits until there is room.
+// fault returns the start fault. A request above the limit itself can never start. Any other
+// request waits until there is room.
 func (e exceeded) fault(namespace string) *containers.StartFault {
 	if i := slices.IndexFunc(e.short, shortage.never); i >= 0 {
 		s := e.short[i]
@@ -152,7 +152,7 @@ func (e exceeded) fault(namespace string) *containers.StartFault {
 	return namespaceFull(fmt.Sprintf("its ResourceQuota %s is full: %s", e.quota, strings.Join(short, "; ")))
 }
 
-// lessOf says how to ask for less of a resource that a quota counts.
+// lessOf returns the advice how to request less of a resource that a quota counts.
 func lessOf(counted string) string {
 	switch {
 	case strings.HasSuffix(counted, "memory"):
@@ -165,7 +165,8 @@ func lessOf(counted string) string {
 	return "ask its administrator for more, or submit to another one"
 }
 
-// namespaceFull is a fault of nobody: the task waits until its namespace takes it.
+// namespaceFull returns a fault that does not count against the task: the task waits until its
+// namespace accepts it.
 func namespaceFull(cause string) *containers.StartFault {
 	return &containers.StartFault{Scope: containers.ScopeNamespace, Code: "quota", Cause: cause, Remedy: "it starts when there is room", Text: cause}
 }

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestClaimGoesLast: a claim is deleted after its pod, whether the pod ran or was never
-// started. A claim that is deleted before its pod could remain without end: see
-// [Driver.Remove].
+// TestClaimGoesLast checks that a claim is deleted after its pod, whether or not the pod has
+// run. A claim that is deleted before its pod could exist forever, see [Driver.Remove].
 func TestClaimGoesLast(t *testing.T) {
 	for what, start := range map[string]bool{"that ran": true, "that was not started": false} {
 		t.Run(what, func(t *testing.T) {

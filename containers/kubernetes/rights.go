@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Where a right is needed.
+// Scopes of a right.
 const (
-	InDaemon  = "daemon"  // in the daemon's namespace
-	InTasks   = "tasks"   // in each namespace of tasks, the daemon's among them
-	InCluster = "cluster" // in the cluster as a whole
+	InDaemon  = "daemon"  // the daemon's namespace
+	InTasks   = "tasks"   // each namespace of tasks, including the daemon's
+	InCluster = "cluster" // the whole cluster
 )
 
-// Right is something that carma's account must be allowed to do, and the reason.
+// Right is a permission that carma's service account needs, with the reason.
 type Right struct {
-	Where, Group string // the group is empty for the core's
-	Resource     string // with its subresource, as in pods/log
+	Where, Group string // an empty group is the core group
+	Resource     string // with the subresource, for example pods/log
 	Verbs        []string
 	Reason       string
 }
 
-// DaemonRights are all rights of the daemon. Tests compare the list with the daemon's
-// requests to a cluster, and with the table of docs/kubernetes.md; the installed roles
-// should be compared, too.
+// DaemonRights lists all rights of the daemon. Tests compare the list with the daemon's
+// requests to a cluster and with the table of docs/kubernetes.md. The installed roles should be
+// compared, too.
 var DaemonRights = []Right{
 	{InTasks, "", "pods", []string{"create"}, "start an attempt"},
 	{InTasks, "", "pods", []string{"get", "list", "watch"}, "see its state, find it after a restart"},
@@ -45,7 +45,7 @@ var DaemonRights = []Right{
 	{InCluster, "authorization.k8s.io", "subjectaccessreviews", []string{"create"}, "what its user may do; only with `listen`"},
 }
 
-// AgentRights are all rights of carma agent.
+// AgentRights lists all rights of carma agent.
 var AgentRights = []Right{
 	{InCluster, "resource.k8s.io", "resourceslices", []string{"create", "get", "update", "delete"}, "publish simulated GPUs; not for NVIDIA's driver"},
 	{InCluster, "resource.k8s.io", "resourceclaims", []string{"get"}, "prepare simulated GPUs for a pod; not for NVIDIA's driver"},
@@ -53,7 +53,7 @@ var AgentRights = []Right{
 	{InDaemon, "coordination.k8s.io", "leases", []string{"create", "get", "update"}, "tell what GPUs show"},
 }
 
-// Row is the right as a row of the table in docs/kubernetes.md.
+// Row returns the right as a row of the table in docs/kubernetes.md.
 func (r Right) Row() string {
 	what := r.Resource
 	if r.Where == InCluster {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// asks are the requests to the tests' clusters: where, group, resource and verb.
+// asks records the requests to the tests' clusters: scope, group, resource and verb.
 var asks struct {
 	mu  sync.Mutex
 	all map[string]bool
@@ -30,7 +30,7 @@ func noteRight(r *http.Request) {
 	}
 	asks.all[where+" "+text] = true
 	if stream, ok := strings.CutSuffix(text, " get"); ok && (strings.HasSuffix(stream, "pods/exec") || strings.HasSuffix(stream, "pods/attach")) {
-		asks.all[where+" "+stream+" create"] = true // Kubernetes asks for it where a stream is opened by GET
+		asks.all[where+" "+stream+" create"] = true // Kubernetes also requires create if a stream is opened by GET
 	}
 }
 
@@ -44,7 +44,7 @@ func need(r *http.Request) (where, text string) {
 	case len(parts) > 3 && parts[0] == "apis":
 		group, parts = parts[1], parts[3:]
 	default:
-		return "", "" // versions are for everybody
+		return "", "" // everybody may read the versions
 	}
 	where = InCluster
 	if parts[0] == "namespaces" && len(parts) > 2 {
@@ -67,13 +67,13 @@ func need(r *http.Request) (where, text string) {
 	switch {
 	case resource == "leases":
 		where = InDaemon
-	case where == InCluster && (resource == "pods" || resource == "jobs"): // of all namespaces that may have tasks
+	case where == InCluster && (resource == "pods" || resource == "jobs"): // requests about all namespaces that may have tasks
 		where = InTasks
 	}
 	return where, group + " " + resource + " " + verb
 }
 
-// listed returns rights one by one, in the form of need.
+// listed returns the rights one by one, in the format of need.
 func listed(all ...Right) (out []string) {
 	for _, r := range all {
 		for _, verb := range r.Verbs {
@@ -83,8 +83,8 @@ func listed(all ...Right) (out []string) {
 	return out
 }
 
-// TestMain runs all tests, and then compares the requests to the clusters with the list
-// of rights: no other right is used, and, if all tests ran, each listed one is.
+// TestMain runs all tests, and then compares the requests to the clusters with the list of
+// rights. No other right may be used, and, if all tests ran, each listed right must be used.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
@@ -95,7 +95,7 @@ func TestMain(m *testing.M) {
 	have := listed(DaemonRights...)
 	for _, r := range AgentRights {
 		if r.Where == InCluster && r.Resource == "resourceclaims" {
-			r.Where = InTasks // of one claim, in the namespace of its pod
+			r.Where = InTasks // the right is needed for one claim, in the namespace of its pod
 		}
 		have = append(have, listed(r)...)
 	}
@@ -114,7 +114,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestRightsTold: the administrator's page has the same table.
+// TestRightsTold checks that the administrator's documentation has the same table.
 func TestRightsTold(t *testing.T) {
 	page, err := os.ReadFile("../../docs/kubernetes.md")
 	if err != nil {

@@ -25,18 +25,18 @@ var (
 	scalePods  = flag.Int("scale.pods", 1000, "pods of TestScale's burst")
 )
 
-// TestScale prints how many pinned pods a control plane takes a second, and how long it
-// takes from a decision of carma's to the scheduler's allocation, in a burst on a cluster
-// of fake nodes. make kubernetes-scale runs it. It asks for no time, but nothing may be
-// lost or left, and no GPU overbooked.
+// TestScale prints how many pinned pods per second a control plane accepts, and the time from
+// carma's decision to the scheduler's allocation, in a burst on a cluster of fake nodes. make
+// kubernetes-scale runs it. It has no time limit, but no pod may be lost or left, and no GPU
+// allocated twice.
 func TestScale(t *testing.T) {
-	t.Setenv("KUBERNETES_NODE_GRACE", "24h") // no kubelet says that a node is alive
+	t.Setenv("KUBERNETES_NODE_GRACE", "24h") // no kubelet reports that a node is alive
 	config := controlPlane(t)
 	f := fleet.New(t, config)
 	began := time.Now()
 	f.Join(*scaleNodes)
 	t.Logf("%d nodes with %d GPUs joined in %.1f s", *scaleNodes, 8**scaleNodes, time.Since(began).Seconds())
-	// A slow machine is no fault of a pod's.
+	// A start must not fail because the machine is slow.
 	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: config, ClaimPatience: 10 * time.Minute, NodePatience: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestScale(t *testing.T) {
 	began = time.Now()
 	for i := range *scalePods {
 		all.Go(func() {
-			// Every third GPU of the cluster and its neighbour: claims share some of them.
+			// The GPU with every third index, and its neighbour, so that claims share some GPUs.
 			name := fmt.Sprintf("scale-%d", i)
 			spec := containers.Spec{Name: name, Image: "none", GPUs: []string{fleet.GPU(i * 3 % (8 * *scaleNodes))}, GPUMemory: 10 << 30, Attach: containers.AttachSimulated}
 			now := time.Now()
@@ -96,7 +96,7 @@ func TestScale(t *testing.T) {
 		all.Go(func() {
 			for _, do := range []func(context.Context, string) error{d.Kill, d.Remove} {
 				err := do(t.Context(), id)
-				for errors.Is(err, containers.ErrUnavailable) { // the apiserver has too much to do
+				for errors.Is(err, containers.ErrUnavailable) { // the apiserver is overloaded
 					err = do(t.Context(), id)
 				}
 				if err != nil {

@@ -14,8 +14,8 @@ import (
 // class.
 const SimulatedDriver = "gpu.carma.dev"
 
-// Slice describes the simulated GPUs of a node, each of a model and with this many bytes
-// of memory, which many claims may share.
+// Slice describes the simulated GPUs of a node. All have this model and this many bytes of
+// memory, which several claims may share.
 func Slice(node, model string, uuids []string, bytes int64) resourcev1.ResourceSlice {
 	yes := true
 	s := resourcev1.ResourceSlice{

@@ -21,19 +21,19 @@ type sessions struct {
 	logs  *logs
 }
 
-// stream is a connection with a program in a pod, through the apiserver and the node's
-// kubelet, by a WebSocket.
+// stream is a WebSocket connection to a program in a pod, through the apiserver and the node's
+// kubelet.
 type stream struct {
 	tty    bool
 	sizes  sizes
-	stdin  *io.PipeWriter // nil if there is none
-	outlet outlet         // of both outputs
+	stdin  *io.PipeWriter // nil without input
+	outlet outlet         // receives both outputs
 	cancel context.CancelFunc
 	over   chan struct{}
-	err    error // how it ended; read after over
+	err    error // result of the connection, set before over is closed
 }
 
-// dial connects to the subresource exec or attach, with its options.
+// dial connects to the subresource exec or attach, with the options of that request.
 func (ss *sessions) dial(at types.NamespacedName, subresource string, options runtime.Object, tty, stdin, output bool, size containers.Size) (*stream, error) {
 	url := ss.c.pods(ss.c.core.Get(), at).SubResource(subresource).VersionedParams(options, parameters).URL()
 	executor, err := remotecommand.NewWebSocketExecutor(ss.c.config, "GET", url.String())
@@ -83,8 +83,8 @@ func (s *stream) takes(p []byte) bool {
 	return err == nil || n > 0
 }
 
-// ended says how the connection ended, once over is closed: the command's code, or an
-// error if it ended for another reason than the program's exit.
+// ended returns how the connection ended, after over is closed: the command's exit code, or an
+// error if the connection ended for another reason.
 func (s *stream) ended() (code int, err error) {
 	if e, ok := errors.AsType[exec.CodeExitError](s.err); ok {
 		return e.Code, nil
@@ -92,19 +92,19 @@ func (s *stream) ended() (code int, err error) {
 	return 0, s.err
 }
 
-// outlet delivers the output of a program to a session that may come later, and may leave
-// before the program ends.
+// outlet delivers the output of a program to a session. The session may come after the output
+// begins, and may leave before the program ends.
 type outlet struct {
 	mu             sync.Mutex
 	taken          *sync.Cond
-	stdout, stderr io.Writer // nil until a session has come
+	stdout, stderr io.Writer // nil without a session
 	left           bool
 	failed         error
 }
 
 func (o *outlet) init() { o.taken = sync.NewCond(&o.mu) }
 
-// take names who gets the output from now on.
+// take sets the writers that get the output from now on.
 func (o *outlet) take(stdout, stderr io.Writer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,14 +112,14 @@ func (o *outlet) take(stdout, stderr io.Writer) {
 	o.taken.Broadcast()
 }
 
-// again lets what comes from now on wait until it is taken.
+// again keeps further output until a session takes it.
 func (o *outlet) again() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.stdout, o.stderr = nil, nil
 }
 
-// leave drops what comes from now on.
+// leave drops further output.
 func (o *outlet) leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,7 +156,7 @@ func (h *half) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sizes is the terminal's size, the latest of which counts.
+// sizes passes on the terminal's size. Only the latest size counts.
 type sizes struct {
 	ctx  context.Context
 	next chan remotecommand.TerminalSize

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// streams are lists and streams of changes of the objects that carma sees as a whole:
+// streams serves lists and watches of the objects that carma watches for the whole cluster:
 // nodes, slices, claims, Leases. Code that changes such an object must call touch.
 type streams struct {
 	kinds map[string]*changes
-	// oldest is the first version that is remembered: a stream from an earlier one is
+	// oldest is the oldest resourceVersion that is kept. A watch from an earlier version is
 	// refused.
 	oldest int
-	// listsOnly: a stream cannot begin with the existing objects, as before Kubernetes
+	// listsOnly means that a watch cannot begin with the existing objects, as before Kubernetes
 	// 1.32.
 	listsOnly bool
 	// whole counts how often all objects of a kind were read.
@@ -29,7 +29,7 @@ type streams struct {
 // changes record the history of the objects of a kind.
 type changes struct {
 	kind, version string
-	// now are the objects by key, by a function of the cluster.
+	// now returns the present objects by key.
 	now    func() map[string]metav1.Object
 	was    map[string]string // each as JSON
 	since  map[string]int    // the version of each
@@ -37,7 +37,7 @@ type changes struct {
 	events []change
 }
 
-// about: a request is about the object of this key.
+// about reports whether a request is about the object with this key.
 func about(r *http.Request, key string) bool {
 	ns, _, namespaced := strings.Cut(key, "/")
 	return !namespaced || within(r, ns)
@@ -107,7 +107,7 @@ func (k *changes) note(c *cluster) {
 	}
 }
 
-// raw is an object as it is sent.
+// raw returns the JSON of an object.
 func (k *changes) raw(key string) json.RawMessage {
 	var o map[string]any
 	_ = json.Unmarshal([]byte(k.was[key]), &o)
@@ -188,7 +188,7 @@ func (k *changes) bookmark(version int, annotations string) change {
 		`{"kind":"KIND","apiVersion":"GV","metadata":{"resourceVersion":"RV","annotations":{}}}`))}
 }
 
-// bookmarks sends the present version to all streams.
+// bookmarks sends the present version to all watches.
 func (c *cluster) bookmarks() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,14 +201,14 @@ func (c *cluster) bookmarks() {
 	c.changed = make(chan struct{})
 }
 
-// forget drops what happened up to now.
+// forget drops the history up to now.
 func (c *cluster) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.oldest = c.version
 }
 
-// alter changes objects, and wakes the streams.
+// alter changes objects, and notifies the watches.
 func (c *cluster) alter(edit func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

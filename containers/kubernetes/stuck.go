@@ -17,9 +17,9 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Limits of a start.
+// Time limits of a start.
 const (
-	// settling is the longest duration of an error that the kubelet tries to overcome.
+	// settling is the longest duration of an error after which the kubelet retries.
 	settling = 10 * time.Second
 	// pulling is the longest time for which a registry may not answer.
 	pulling = 2 * time.Minute
@@ -28,8 +28,7 @@ const (
 	fetching = time.Hour
 )
 
-// The beginnings of messages that are the driver's own. The table of failed starts
-// knows them.
+// Prefixes of the driver's own messages. The table of start failures contains them.
 const (
 	unschedulable = "no node takes the pod: "
 	pullFailed    = "the node cannot pull the image: "
@@ -45,11 +44,13 @@ type start struct {
 	view *view
 	// The limits of [Options].
 	claimPatience, nodePatience time.Duration
-	// The times since when the pod has not changed, by the part that it waits for.
+	// claim, kubelet, registry and node are the times since when the pod has waited for that part
+	// without a change.
 	claim, kubelet, registry, node time.Time
 }
 
-// lasts reports whether something has been so for a time, and notes when it began.
+// lasts reports whether a condition has held for limit. At the first call it sets since to the
+// present time.
 func lasts(since *time.Time, limit time.Duration) bool {
 	if since.IsZero() {
 		*since = time.Now()
@@ -57,7 +58,7 @@ func lasts(since *time.Time, limit time.Duration) bool {
 	return time.Since(*since) >= limit
 }
 
-// lookEvery is the time between two readings of a starting pod without a hint.
+// lookEvery is the time after which a starting pod without events is read again.
 func (s *start) lookEvery() time.Duration {
 	return max(10*time.Millisecond, min(maxQuiet, s.claimPatience/4, s.nodePatience/4))
 }
@@ -72,7 +73,7 @@ func turnedDown(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// stuck says why a pod will not start without help, or is empty if it may still start.
+// stuck returns the reason why a pod cannot start without help, or empty if it may still start.
 func (s *start) stuck(ctx context.Context, pod *corev1.Pod) string {
 	if c := turnedDown(pod); c != nil {
 		if !lasts(&s.claim, s.claimPatience) {
@@ -110,8 +111,8 @@ func (s *start) stuck(ctx context.Context, pod *corev1.Pod) string {
 	return ""
 }
 
-// idle says why a node does nothing for a pod that was assigned to it, or is empty while
-// it may still act.
+// idle returns the reason why a node does nothing for a pod that is assigned to it, or empty
+// while it may still start the pod.
 func (s *start) idle(ctx context.Context, pod *corev1.Pod) string {
 	if why := s.nodeAway(ctx, pod.Spec.NodeName); why == "" {
 		s.node = time.Time{}
@@ -128,7 +129,8 @@ func (s *start) idle(ctx context.Context, pod *corev1.Pod) string {
 	return nodeStuck + cmp.Or(text, fmt.Sprintf("node %s has said nothing of it for %s", pod.Spec.NodeName, s.nodePatience))
 }
 
-// nodeAway says why a node cannot start pods, or is empty if it can or that is unknown.
+// nodeAway returns the reason why a node cannot start pods, or empty if it can or its state is
+// unknown.
 func (s *start) nodeAway(ctx context.Context, name string) string {
 	if name == "" {
 		return ""
@@ -148,7 +150,7 @@ func (s *start) nodeAway(ctx context.Context, name string) string {
 	return notReady(&node)
 }
 
-// notReady says why a node does not work, or is empty if it does.
+// notReady returns the reason why a node is not ready, or empty if it is.
 func notReady(node *corev1.Node) string {
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if i < 0 || node.Status.Conditions[i].Status == corev1.ConditionTrue {
@@ -157,8 +159,8 @@ func notReady(node *corev1.Node) string {
 	return strings.TrimSuffix("node "+node.Name+" is not ready: "+containers.CleanMessage(node.Status.Conditions[i].Message), ": ")
 }
 
-// lastEvent returns the reason of the latest of the cluster's events about a pod, and its
-// text for people if it is a warning.
+// lastEvent returns the reason of the latest event about a pod, and the event's message if it
+// is a warning.
 func (s *start) lastEvent(ctx context.Context, pod *corev1.Pod) (reason, text string) {
 	var list corev1.EventList
 	options := &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)}

@@ -17,7 +17,7 @@ import (
 
 const uuidA = "GPU-11111111-2222-3333-4444-555555555555"
 
-// foreignClaim is somebody else's, on a device of node-1.
+// foreignClaim returns a claim of somebody else for a device of node-1.
 func foreignClaim(bytes int64) resourcev1.ResourceClaim {
 	claim := resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "train"}}
 	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{
@@ -27,8 +27,8 @@ func foreignClaim(bytes int64) resourcev1.ResourceClaim {
 	return claim
 }
 
-// TestStuck: a start that the cluster cannot complete ends in time, with the reason and
-// the right scope.
+// TestStuck checks that a start that the cluster cannot complete ends in time, with the reason
+// and the right scope.
 func TestStuck(t *testing.T) {
 	event := func(kind, reason, text string) func(*cluster, *corev1.Pod) {
 		return func(c *cluster, p *corev1.Pod) {
@@ -78,10 +78,10 @@ func TestStuck(t *testing.T) {
 			}
 			c.mu.Lock()
 			pod := c.pods["x"]
-			pod.Spec.NodeName = "node-1" // as if the scheduler had been quicker than Start
+			pod.Spec.NodeName = "node-1" // as if the scheduler had been faster than Start
 			tc.happens(c, pod)
 			if pod.Spec.NodeName == "" {
-				pod.Spec.NodeName = "none" // keeps the stand-in's scheduler from it
+				pod.Spec.NodeName = "none" // the fake scheduler ignores the pod
 			}
 			c.touch()
 			c.mu.Unlock()

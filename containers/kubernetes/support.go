@@ -6,7 +6,7 @@ import (
 	"carma/containers/option"
 )
 
-// Supports returns the options of a pod.
+// Supports returns the container options that a pod supports.
 func (d *Driver) Supports() containers.Support {
 	return containers.Support{
 		"WorkDir": nil, "ShmSize": nil, "Init": nil, "Groups": nil,
@@ -21,7 +21,7 @@ func (d *Driver) Supports() containers.Support {
 	}
 }
 
-// plainTmpfs refuses what a volume in memory cannot have.
+// plainTmpfs refuses tmpfs options that a volume in memory does not have.
 func plainTmpfs(o *containers.ContainerOptions) string {
 	for _, t := range option.Each(o.Tmpfs, option.ParseTmpfs) {
 		if t.Mode != "" || t.Exec || t.UID != 0 || t.GID != 0 {

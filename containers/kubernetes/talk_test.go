@@ -18,8 +18,7 @@ import (
 	"carma/containers"
 )
 
-// wire is the apiserver's end of a session. Each message begins with the number of its
-// channel.
+// wire is the server's side of a session. Each message begins with the number of its channel.
 type wire struct {
 	conn *websocket.Conn
 	mu   sync.Mutex
@@ -31,7 +30,7 @@ func (w *wire) send(channel byte, p []byte) error {
 	return w.conn.WriteMessage(websocket.BinaryMessage, append([]byte{channel}, p...))
 }
 
-// channel is one output of a session.
+// channel writes one output of a session.
 type channel struct {
 	of *wire
 	n  byte
@@ -88,7 +87,7 @@ func (c *cluster) talk(w http.ResponseWriter, r *http.Request, serve func(id, im
 	}
 }
 
-// listen passes the client's input to a session, until the client goes.
+// listen passes the client's input to a session, until the client closes the connection.
 func listen(to *wire, input io.Writer, end func(), resize func(containers.Size)) {
 	for {
 		_, p, err := to.conn.ReadMessage()
@@ -136,7 +135,7 @@ func (c *cluster) exec(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// onHost runs a command here.
+// onHost runs a command on this machine.
 func onHost(args []string, to *wire) error {
 	if !slices.Contains([]string{"/bin/sh"}, args[0]) {
 		return errors.New(`exec: "` + args[0] + `": stat ` + args[0] + `: no such file or directory`)
@@ -157,7 +156,7 @@ func onHost(args []string, to *wire) error {
 	}()
 	err = cmd.Wait()
 	code := cmd.ProcessState.ExitCode()
-	if code < 0 { // by a signal, as a shell says it
+	if code < 0 { // ended by a signal: the exit code of a shell
 		code = 143
 	}
 	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
@@ -196,7 +195,7 @@ func (c *cluster) attach(w http.ResponseWriter, r *http.Request) {
 		case <-gone:
 		case <-ended:
 		}
-		_ = s.Close() // without a terminal, the program's input ends
+		_ = s.Close() // without a terminal, this ends the program's input
 		to.finish(0, nil)
 		<-gone
 		return nil

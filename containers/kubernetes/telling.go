@@ -19,8 +19,7 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// Names in agents' reports. The daemon's requests to an agent are in the agent's Lease
-// too.
+// Names in agents' reports. The agent's Lease also contains the daemon's requests to the agent.
 const (
 	agentLabel  = "carma.dev/node-agent"
 	reportKey   = "carma.dev/gpus"
@@ -28,11 +27,11 @@ const (
 	agentPrefix = "carma-node-"
 )
 
-// agents writes and reads what the nodes' agents and the daemon tell each other, and makes
-// the agents' other requests.
+// agents writes and reads the messages between the daemon and the nodes' agents, and sends the
+// agents' other requests.
 type agents struct {
 	c       *client
-	written sync.Map // Leases as Tell wrote them last, by name
+	written sync.Map // Leases in the state that Tell wrote last, by name
 }
 
 // reportOf reads an agent's report from its Lease.
@@ -44,13 +43,13 @@ func reportOf(l *coordinationv1.Lease) Report {
 	return r
 }
 
-// Tell publishes the report of a node's agent. [Driver.Inventory] returns text. asked are
-// the GPUs whose faults the agent is to clear; the agent lists the cleared ones in done
-// at its next report.
+// Tell publishes the report of a node's agent. [Driver.Inventory] returns text. asked lists the
+// GPUs whose faults the agent must clear. The agent lists the cleared GPUs in done with its
+// next report.
 //
-// Tell does not read the Lease again after its own last write. If somebody has changed
-// the Lease since, as a daemon that asks for something, the cluster refuses the write,
-// and only then the Lease is read.
+// Tell does not read the Lease again after its own last write. If a daemon has written a
+// request into the Lease since then, the cluster refuses the write, and only then Tell reads
+// the Lease.
 func (a *agents) Tell(ctx context.Context, node, text string, done []string) (asked []string, err error) {
 	what := "publish what the GPUs of node " + node + " show"
 	now, seconds, name := metav1.NewMicroTime(time.Now()), int32(30), agentPrefix+node
@@ -81,7 +80,7 @@ func (a *agents) Tell(ctx context.Context, node, text string, done []string) (as
 	return asked, nil
 }
 
-// Told returns the last report of a node's agent, or empty if there is none.
+// Told returns the last report of a node's agent, or an empty text if there is none.
 func (a *agents) Told(ctx context.Context, node string) (text string, err error) {
 	err = a.c.lease(ctx, "read what the agent of node "+node+" told last", agentPrefix+node, func(l *coordinationv1.Lease) bool {
 		text = l.Annotations[reportKey]
@@ -90,12 +89,12 @@ func (a *agents) Told(ctx context.Context, node string) (text string, err error)
 	return text, err
 }
 
-// Forgive asks a node's agent to forget the fault of a GPU.
+// Forgive asks a node's agent to clear the fault of a GPU.
 func (a *agents) Forgive(ctx context.Context, node, uuid string) error {
 	return a.c.lease(ctx, "ask the agent of node "+node+" to use a GPU again", agentPrefix+node, func(l *coordinationv1.Lease) bool {
 		asked := forgiven(l)
 		if l.ResourceVersion == "" || slices.Contains(asked, uuid) {
-			return false // there is no agent; or it was asked already
+			return false // there is no agent, or it has been asked already
 		}
 		l.Annotations[forgiveKey] = strings.Join(append(asked, uuid), ",")
 		return true
@@ -109,20 +108,20 @@ func forgiven(l *coordinationv1.Lease) []string {
 	return nil
 }
 
-// Labels of a container that is a task's, as package runner writes them.
+// Labels of a container that runs a task, written by package runner.
 const (
 	taskLabel    = "carma.task"
 	attemptLabel = "carma.attempt"
 )
 
-// NodePod is a pod on a node, and the task's attempt that it is.
+// NodePod is a pod on a node, with the attempt of the task that runs in it.
 type NodePod struct {
 	UID           string
 	Task, Attempt int64
 }
 
-// PodsOn are the pods on a node that are tasks of this namespace's daemon, in any
-// namespace. The apiserver answers from its memory.
+// PodsOn returns the pods on a node, in any namespace, that run tasks of the daemon of this
+// namespace. The apiserver answers from its cache.
 func (a *agents) PodsOn(ctx context.Context, node string) ([]NodePod, error) {
 	var list corev1.PodList
 	options := &metav1.ListOptions{ResourceVersion: "0", LabelSelector: manifest.ManagedBy + "=" + manifest.Owner, FieldSelector: "spec.nodeName=" + node}
@@ -141,7 +140,7 @@ func (a *agents) PodsOn(ctx context.Context, node string) ([]NodePod, error) {
 		}
 		task, wrong := strconv.ParseInt(labels[taskLabel], 10, 64)
 		if wrong != nil || task <= 0 {
-			continue // a helper of carma's: it is no task
+			continue // a helper of carma, not a task
 		}
 		attempt, _ := strconv.ParseInt(labels[attemptLabel], 10, 64)
 		out = append(out, NodePod{UID: string(pod.UID), Task: task, Attempt: attempt})
@@ -149,8 +148,7 @@ func (a *agents) PodsOn(ctx context.Context, node string) ([]NodePod, error) {
 	return out, nil
 }
 
-// Offer publishes the GPUs of a node. They replace the GPUs that were published under the
-// slice's name before.
+// Offer publishes the GPUs of a node. The slice replaces an earlier slice of the same name.
 func (a *agents) Offer(ctx context.Context, slice resourcev1.ResourceSlice) error {
 	what := "publish the GPUs of node " + slice.Name
 	err := a.c.resource.Post().Resource("resourceslices").Body(&slice).Do(ctx).Error()
@@ -166,7 +164,7 @@ func (a *agents) Offer(ctx context.Context, slice resourcev1.ResourceSlice) erro
 	return fail(ctx, what, a.c.resource.Put().Resource("resourceslices").Name(slice.Name).Body(&old).Do(ctx).Error())
 }
 
-// Withdraw takes a slice back.
+// Withdraw deletes a slice.
 func (a *agents) Withdraw(ctx context.Context, name string) error {
 	err := a.c.resource.Delete().Resource("resourceslices").Name(name).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
@@ -175,7 +173,7 @@ func (a *agents) Withdraw(ctx context.Context, name string) error {
 	return fail(ctx, "take back the GPUs "+name, err)
 }
 
-// Given is a device of one driver that a claim got.
+// Given is a device that a claim got from one driver.
 type Given struct {
 	Request, Pool, Device string
 	// Share identifies a claim among the claims that share the device, or is empty if the
@@ -183,7 +181,7 @@ type Given struct {
 	Share string
 }
 
-// Given returns the devices of a driver that a claim got.
+// Given returns the devices that a claim got from one driver.
 func (a *agents) Given(ctx context.Context, driver, namespace, name, uid string) ([]Given, error) {
 	what := fmt.Sprintf("read claim %s/%s", namespace, name)
 	var claim resourcev1.ResourceClaim

@@ -9,8 +9,8 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// TestForgive: a daemon asks an agent to forget faults; the agent is asked until it
-// says that it has, and not twice for the same.
+// TestForgive checks that a daemon asks an agent to clear faults until the agent confirms it,
+// and asks only once for the same fault.
 func TestForgive(t *testing.T) {
 	c := newCluster(t)
 	d := c.driver(t, Options{})
@@ -29,7 +29,7 @@ func TestForgive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	forgive("GPU-a") // nobody is there
+	forgive("GPU-a") // there is no agent
 	if got, err := d.Told(t.Context(), "node-1"); got != "" || err != nil {
 		t.Errorf("told %q, %v before there was an agent", got, err)
 	}
@@ -55,14 +55,14 @@ func TestForgive(t *testing.T) {
 	}
 }
 
-// TestTellAsksOnce: a report is one request. Another client's change of the Lease is seen
-// at the next report.
+// TestTellAsksOnce checks that a report sends one request. A change of the Lease by another
+// client is noticed at the next report.
 func TestTellAsksOnce(t *testing.T) {
 	c := newCluster(t)
 	d, other := c.driver(t, Options{}), c.driver(t, Options{})
 	defer d.Close()
 	defer other.Close()
-	refused := 0 // a code for the next PUT
+	refused := 0 // error code for the next PUT
 	refuse := func(code int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func TestTellAsksOnce(t *testing.T) {
 	tell("and goes on", "eleven", "PUT")
 }
 
-// TestPodsOn: an agent learns which pods of its node are tasks of its daemon.
+// TestPodsOn checks that an agent learns which pods of its node run tasks of its daemon.
 func TestPodsOn(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
@@ -130,7 +130,7 @@ func TestPodsOn(t *testing.T) {
 	spec.Identity = map[string]string{"carma.task": "17", "carma.attempt": "2"}
 	begin(t, d, spec)
 	helper := task("helper", "block:0")
-	helper.Identity = map[string]string{"carma.suite": "s"} // no task
+	helper.Identity = map[string]string{"carma.suite": "s"} // not a task
 	begin(t, d, helper)
 	elsewhere := spec
 	elsewhere.Name = "b"
@@ -148,7 +148,7 @@ func TestPodsOn(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 	c.mu.Lock()
-	delete(c.pods["a"].Annotations, manifest.LabelsKey) // of a pod that another tool labels
+	delete(c.pods["a"].Annotations, manifest.LabelsKey) // a pod that another tool has labelled
 	c.mu.Unlock()
 	if got, err = d.PodsOn(t.Context(), "node-1"); err != nil || len(got) != 1 || got[0].Task != 17 {
 		t.Errorf("by the cluster's labels: %+v, %v", got, err)

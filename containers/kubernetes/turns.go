@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// turns is a queue in which one after the other has its turn, in the order in which they
-// came, with a time between two.
+// turns is a queue that gives its members turns in the order in which they came, with a minimum
+// time between two turns.
 type turns struct {
 	every time.Duration
 
 	mu    sync.Mutex
 	queue list.List // a channel for each waiter
-	busy  bool      // the last one's time is not over
+	busy  bool      // the minimum time after the last turn has not passed
 }
 
-// ask enters the queue. turn is closed when it is the caller's turn. leave gives the turn
-// up.
+// ask enters the queue. turn is closed when the caller has its turn. leave gives the turn up.
 func (q *turns) ask() (turn <-chan struct{}, leave func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -29,11 +28,11 @@ func (q *turns) ask() (turn <-chan struct{}, leave func()) {
 	return mine, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.queue.Remove(place) // nothing, if it had its turn
+		q.queue.Remove(place) // no effect after its turn
 	}
 }
 
-// give gives the first one its turn. The caller holds q.mu.
+// give gives the first member its turn. The caller holds q.mu.
 func (q *turns) give() {
 	first := q.queue.Front()
 	if q.busy = first != nil; !q.busy {

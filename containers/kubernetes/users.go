@@ -13,13 +13,13 @@ import (
 	"carma/containers"
 )
 
-// reviews asks the cluster about users.
+// reviews sends the cluster requests about users.
 type reviews struct {
 	c        *client
 	audience string // as in [Options]
 }
 
-// Review asks the cluster whose a token is (TokenReview). It implements
+// Review asks the cluster which user a token belongs to (TokenReview). It implements
 // [containers.Reviewer].
 func (r *reviews) Review(ctx context.Context, token string) (containers.Subject, error) {
 	const what = "ask the cluster whose a token is"
@@ -38,8 +38,8 @@ func (r *reviews) Review(ctx context.Context, token string) (containers.Subject,
 	case s.User.Username == "":
 		return containers.Subject{}, fmt.Errorf("%w: the cluster tells no user", containers.ErrToken)
 	case r.audience != "" && !slices.Contains(s.Audiences, r.audience):
-		// An authenticator that knows no audiences returns none: then the token may be
-		// meant for another service.
+		// An authenticator without support for audiences returns none. Then the token may be meant
+		// for another service.
 		return containers.Subject{}, fmt.Errorf("%w: it is not meant for the audience %s", containers.ErrToken, r.audience)
 	}
 	who := containers.Subject{Name: s.User.Username, ID: s.User.UID, Groups: s.User.Groups}
@@ -52,7 +52,7 @@ func (r *reviews) Review(ctx context.Context, token string) (containers.Subject,
 	return who, nil
 }
 
-// Allowed asks the cluster whether a user may do something (SubjectAccessReview).
+// Allowed asks the cluster whether a user has a permission (SubjectAccessReview).
 func (r *reviews) Allowed(ctx context.Context, who containers.Subject, what containers.Access) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: who.Name, UID: who.ID, Groups: who.Groups,
@@ -73,8 +73,8 @@ func (r *reviews) Allowed(ctx context.Context, who containers.Subject, what cont
 	return told.Status.Allowed && !told.Status.Denied, nil
 }
 
-// unanswered is an error of a question about users. That carma may not ask is not the
-// caller's fault either.
+// unanswered converts the error of a request about a user. The caller is not at fault if carma
+// lacks the right to ask.
 func unanswered(ctx context.Context, what string, err error) error {
 	if httpCode(err) == http.StatusForbidden || httpCode(err) == http.StatusUnauthorized {
 		return fmt.Errorf("%s: %w: carma may not ask; docs/kubernetes.md lists its rights", what, containers.ErrUnavailable)

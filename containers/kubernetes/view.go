@@ -13,8 +13,8 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// view is the cluster as the driver sees it: by streams of changes, which begin with the
-// first [Driver.Inventory].
+// view is the state of the cluster, from watches. The watches begin with the first
+// [Driver.Inventory].
 type view struct {
 	c       *client
 	begin   sync.Once
@@ -24,25 +24,25 @@ type view struct {
 	reports mirror[Report]
 
 	mu      sync.Mutex
-	devices []Device // of the offers of the version made
+	devices []Device // devices of the offers of the version made
 	byUUID  map[string]manifest.Place
 	made    uint64
 }
 
-// seenNode is a node and why it does not work, in words for a pod that it has.
+// seenNode is a node, and the reason why it does not work, worded for one of its pods.
 type seenNode struct {
 	Node
 	away string
 }
 
-// seenClaim has the parts of devices in a claim. For a claim of this daemon it also has
-// the owner and the request.
+// seenClaim contains the parts of devices in a claim. For a claim of this daemon it also
+// contains the owner and the request.
 type seenClaim struct {
 	parts   []Claim
 	granted *granted // nil if not kept
 }
 
-// open begins the streams.
+// open opens the watches.
 func (v *view) open() {
 	v.begin.Do(func() {
 		v.nodes.what, v.nodes.keep = "read the cluster's nodes", func(o runtime.Object) seenNode {
@@ -65,7 +65,7 @@ func follow[T any](c *client, m *mirror[T], request func() *rest.Request, labels
 	c.tasks.Go(func() { m.run(c.ctx, request, labels, example, list) })
 }
 
-// seen waits until all was read once.
+// seen waits until all objects were read once.
 func (v *view) seen(ctx context.Context) error {
 	for _, ready := range []func(context.Context) error{v.nodes.ready, v.offers.ready, v.claims.ready, v.reports.ready} {
 		if err := ready(ctx); err != nil {
@@ -75,7 +75,7 @@ func (v *view) seen(ctx context.Context) error {
 	return nil
 }
 
-// gpus are the devices that are offered, and their places.
+// gpus returns the offered devices, and their places by UUID.
 func (v *view) gpus() ([]Device, map[string]manifest.Place) {
 	all, version := v.offers.all()
 	v.mu.Lock()

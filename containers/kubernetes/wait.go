@@ -15,12 +15,12 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// Wait blocks until the pod's program has ended. It continues from the state that Start,
-// or a Wait that timed out, saw last.
+// Wait blocks until the pod's program has ended. It continues from the last state that Start,
+// or a Wait that timed out, has read.
 func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
 	what := "wait for pod " + d.c.ns.Short(id)
 	l := d.watch.handover.take(id)
-	if l != nil && l.pod.DeletionTimestamp != nil { // a time may be over since
+	if l != nil && l.pod.DeletionTimestamp != nil { // a deadline may have passed since then
 		l.end()
 		l = nil
 	}
@@ -48,21 +48,21 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 	return exit, err
 }
 
-// Signal deletes the pod, because a cluster sends a stop signal only with a deletion. The
-// pod stays until it is removed. The kubelet kills the program when the pod's grace is
+// Signal deletes the pod, because a cluster sends a stop signal only with a deletion. The pod
+// object exists until Remove. The kubelet kills the program when the pod's grace period is
 // over.
 func (d *Driver) Signal(ctx context.Context, id string) error {
 	return d.stop(ctx, "stop pod "+d.c.ns.Short(id), id, nil, manifest.Stopped)
 }
 
-// Kill deletes the pod with the shortest grace. The kubelet makes two seconds of
-// it. After [Driver.Signal] it does nothing: a kubelet that waits for the end of a
-// grace looks at no shorter one.
+// Kill deletes the pod with the shortest grace period. The kubelet extends it to two seconds.
+// After [Driver.Signal] Kill has no effect, because a kubelet that waits for the end of a grace
+// period ignores a shorter one.
 func (d *Driver) Kill(ctx context.Context, id string) error {
 	return d.stop(ctx, "kill pod "+d.c.ns.Short(id), id, &shortest, manifest.Stopped)
 }
 
-// Abort ends a pod that has not come to run. It implements [containers.Aborter].
+// Abort ends a pod that has not started to run. It implements [containers.Aborter].
 func (d *Driver) Abort(ctx context.Context, id string) error {
 	what := "end the start of pod " + d.c.ns.Short(id)
 	pod, err := d.c.pod(ctx, what, id)
@@ -75,7 +75,8 @@ func (d *Driver) Abort(ctx context.Context, id string) error {
 	return d.stop(ctx, what, id, &shortest, manifest.Stopped)
 }
 
-// shortest is the shortest grace in seconds with which a pod's end is reported.
+// shortest is the shortest grace period in seconds with which a kubelet still reports a pod's
+// end.
 var shortest = int64(1)
 
 func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how string) error {
@@ -96,8 +97,8 @@ func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how st
 	return d.end(ctx, what, pod, grace)
 }
 
-// end deletes a pod with a grace in seconds, the pod's own if nil. The finalizer keeps it
-// readable.
+// end deletes a pod with a grace period in seconds, or the pod's own if grace is nil. The
+// finalizer keeps the pod readable.
 func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *int64) error {
 	if pod.DeletionTimestamp != nil {
 		return nil
@@ -111,14 +112,15 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 	return fail(ctx, what, err)
 }
 
-// Remove ends the pod, and deletes it and then its claim. It returns when both are
-// gone from carma's view: the cluster may take a moment to give the GPUs back.
+// Remove ends the pod, and deletes it and then its claim. It returns when the pod is gone and
+// the cluster has accepted the claim's deletion. The cluster may release the GPUs a moment
+// later.
 //
-// The claim goes last. The cluster's controller looks at a claim when the claim or its
-// pod changes. If it has not heard of a pod yet, as after an outage of the apiserver, it
-// keeps the claim for a pod that is still there, and a pod that it never hears of does
-// not change: the claim would keep its memory without end. If the daemon dies between the
-// two, the garbage collector deletes the claim, which the pod owns.
+// The claim is deleted last. The cluster's controller processes a claim when the claim or its
+// pod changes. If the controller does not know the pod yet, for example after an outage of the
+// apiserver, it keeps the claim as long as the pod exists. It gets no event about a pod that it
+// never knew, so the claim would keep its memory forever. If the daemon dies between the two
+// deletions, the garbage collector deletes the claim, because the pod owns it.
 func (d *Driver) Remove(ctx context.Context, id string) error {
 	what := "remove pod " + d.c.ns.Short(id)
 	if err := d.stop(ctx, what, id, &shortest, manifest.Removed); err != nil {
@@ -146,7 +148,8 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 	return d.claims.unbook(ctx, what, *claim)
 }
 
-// release deletes an ended pod for good: its holder goes.
+// release deletes an ended pod and removes carma's finalizer, so that the cluster removes the
+// pod.
 func (d *Driver) release(ctx context.Context, what string, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp == nil {
 		if err := d.end(ctx, what, pod, new(int64)); err != nil {

@@ -14,7 +14,7 @@ func valid() agent.Flags {
 	return agent.Flags{Name: "n1", Server: "dgx-h100", Kubelet: "/k", CDI: "/c", Dir: "/d", Speed: 1}
 }
 
-// TestCheck: wrong flags are refused in one line.
+// TestCheck checks that wrong flags are refused with a message of one line.
 func TestCheck(t *testing.T) {
 	f := valid()
 	if _, err := check(f); err != nil {
@@ -33,8 +33,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestNames: two nodes that pretend to be the same server have GPUs of their own, and a
-// node that is started again has the same.
+// TestNames checks that two nodes that simulate the same server have GPUs with different UUIDs,
+// and that a restarted node keeps its UUIDs.
 func TestNames(t *testing.T) {
 	form := regexp.MustCompile(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	seen := map[string]bool{}
@@ -55,7 +55,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestFace: a change of memory is reported at once; figures that always change are not.
+// TestFace checks that a change of memory is reported at once, and that values that change with
+// each sample are not.
 func TestFace(t *testing.T) {
 	face := func(s gpu.Sample) string {
 		text, _, err := facesOf([]gpu.Sample{s})

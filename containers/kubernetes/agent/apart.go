@@ -12,11 +12,12 @@ import (
 	"carma/cmd/carma/settings"
 )
 
-// Program is the name of the program that is the agent alone.
+// Program is the file name of the program that contains only the agent.
 const Program = "carma-agent"
 
-// Apart is [Run] in [Program], if that lies beside this program and is of the same version.
-// Else the agent runs in this program, whose file is three times as large in a node's memory.
+// Apart executes [Program] if that program lies in the folder of this one and has the same
+// version. Otherwise it calls [Run] in this program, which needs three times as much memory
+// because its file is larger.
 func Apart(version string) agent.Run {
 	return func(ctx context.Context, config settings.Config, f agent.Flags, log zerolog.Logger) error {
 		if self, err := os.Executable(); err == nil {

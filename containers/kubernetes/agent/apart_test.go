@@ -14,7 +14,7 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// asCarma: this test program is carma, of version 1.2.
+// asCarma is the environment variable that makes this test program act as carma 1.2.
 const asCarma = "AS_CARMA"
 
 func TestMain(m *testing.M) {
@@ -28,8 +28,9 @@ func TestMain(m *testing.M) {
 	os.Exit(a.Report(ran, err))
 }
 
-// TestApart: the command becomes the program beside it, with its words and process
-// number. One of another version, or that cannot be run, is left alone.
+// TestApart checks that the command executes the agent's program in the same folder, with the
+// same arguments and process id. It does not execute a program that has another version or
+// cannot run.
 func TestApart(t *testing.T) {
 	dir := t.TempDir()
 	program, carma := filepath.Join(dir, Program), filepath.Join(dir, "carma")

@@ -10,22 +10,23 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// pods is the part of [kubernetes.Driver] that knows which pods are tasks.
+// pods is the part of [kubernetes.Driver] that lists the pods of tasks.
 type pods interface {
 	PodsOn(ctx context.Context, node string) ([]kubernetes.NodePod, error)
 }
 
-// owners knows the attempt of each pod of the node. The cluster is asked only when a
-// process of an unknown pod has GPU memory: the attempt of a pod never changes.
+// owners caches the attempt of each pod of the node. It asks the cluster only when a process of
+// an unknown pod has GPU memory, because the attempt of a pod never changes.
 type owners struct {
 	pods pods
 	node string
-	root string // where /proc is found
+	root string // folder in which /proc is found
 	now  func() time.Time
 
-	tasks map[string]kubernetes.NodePod // by the pod's uid
-	// foreign are pods that belonged to no task when the cluster was asked. The cluster's
-	// answer may lag behind the kubelet, so they are asked about again.
+	tasks map[string]kubernetes.NodePod // keyed by the pod's uid
+	// foreign contains the pods that belonged to no task when the cluster was asked, with the time
+	// of the question. The cluster's answer may be older than the kubelet's state, so they are
+	// asked about again.
 	foreign map[string]time.Time
 }
 
@@ -37,9 +38,9 @@ func newOwners(of pods, node string) *owners {
 	return &owners{pods: of, node: node, root: "/", now: time.Now, tasks: map[string]kubernetes.NodePod{}, foreign: map[string]time.Time{}}
 }
 
-// attribute sets the task of each process that runs in a pod; a process in another
-// owner's pod is foreign, whatever it says. For a process in no pod, or one that has
-// ended, the source's own attribution stays.
+// attribute sets the task of each process that runs in a pod. A process in a pod of another
+// owner is foreign, even if its environment names a task. For a process in no pod, and for a
+// process that has ended, attribute keeps the source's own attribution.
 func (o *owners) attribute(ctx context.Context, samples []gpu.Sample) error {
 	in := map[int][]string{}
 	unknown := false
@@ -80,7 +81,7 @@ func (o *owners) attribute(ctx context.Context, samples []gpu.Sample) error {
 	return nil
 }
 
-// known: one of the pods is a task's, or all are known to be foreign.
+// known reports whether one of the pods belongs to a task, or all pods are known to be foreign.
 func (o *owners) known(uids []string) bool {
 	all := true
 	for _, uid := range uids {
@@ -93,8 +94,9 @@ func (o *owners) known(uids []string) bool {
 	return all
 }
 
-// ask asks the cluster. It forgets pods that the cluster does not know any more, unless
-// they still have processes: then the pod was removed while they ran.
+// ask reads the pods of the node from the cluster. It removes pods that the cluster does not
+// list any more, but keeps pods that still have processes, because such a pod was removed while
+// it ran.
 func (o *owners) ask(ctx context.Context, in map[int][]string) error {
 	list, err := o.pods.PodsOn(ctx, o.node)
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 	"carma/runner/gpu/simgpu"
 )
 
-// simFolder is the folder in a pod with the simulated GPUs' socket.
+// simFolder is the folder in a pod that contains the socket of the simulated GPUs.
 const simFolder = "/run/carma-sim"
 
-// check refuses flags that cannot be, of simulated GPUs.
+// check returns the simulated server that the flags name, or an error if a flag is invalid.
 func check(f agent.Flags) (servers.Server, error) {
 	if err := suggest.OneOf(f.Server, servers.Names()); err != nil {
 		return servers.Server{}, cli.Usagef("", "--simulate: %v", err)
@@ -41,8 +41,8 @@ func check(f agent.Flags) (servers.Server, error) {
 	return ofNode(server, f.Name), err
 }
 
-// ofNode gives the GPUs of a server names of their own: two nodes may pretend to be
-// the same server.
+// ofNode gives the GPUs of a simulated server UUIDs that are unique to the node, because two
+// nodes may simulate the same server.
 func ofNode(s servers.Server, node string) servers.Server {
 	gpus := append([]servers.GPU{}, s.GPUs...)
 	for i := range gpus {
@@ -53,7 +53,8 @@ func ofNode(s servers.Server, node string) servers.Server {
 	return s
 }
 
-// simulate offers the GPUs of a server, and reports their samples, until ctx ends.
+// simulate publishes the GPUs of a server to the cluster and reports their samples, until ctx
+// ends.
 func simulate(ctx context.Context, d *kubernetes.Driver, server servers.Server, f agent.Flags, log zerolog.Logger) (err error) {
 	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
 		return err
@@ -98,7 +99,7 @@ func simulate(ctx context.Context, d *kubernetes.Driver, server servers.Server, 
 // registerLimit is the time after which a missing registration by the kubelet is logged.
 const registerLimit = 30 * time.Second
 
-// withdrawLimit bounds taking the GPUs back at the end.
+// withdrawLimit is the time limit for the removal of the published GPUs at the end.
 const withdrawLimit = 5 * time.Second
 
 func withdraw(p *simgpus.Plugin) error {

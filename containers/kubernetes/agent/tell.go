@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// lookEvery is the time between two readings of the GPUs. Changes of memory, programs
-	// and faults are reported at once.
+	// lookEvery is the time between two readings of the GPUs. Changes of memory, processes and
+	// faults are reported at once.
 	lookEvery = time.Second
 	// busyEvery is the shortest time between two reports of a changed activity. The
 	// daemon averages over 30 s.
 	busyEvery = 5 * time.Second
-	// tellEvery is the longest time without a report.
+	// tellEvery is the longest time between two reports.
 	tellEvery = 10 * time.Second
 )
 
@@ -40,23 +40,23 @@ type teller struct {
 	owners *owners
 	log    zerolog.Logger
 
-	face, busy string // last report
+	face, busy string // digests of the last report
 	at         time.Time
-	done       []string // GPUs whose faults were forgotten, which the daemon does not know yet
+	done       []string // GPUs whose faults were cleared, and the daemon has not confirmed it
 }
 
 func newTeller(to board, node string, source gpu.Source, log zerolog.Logger) *teller {
 	return &teller{to: to, node: node, boot: bootOf("/"), source: source, owners: newOwners(to, node), log: log}
 }
 
-// bootOf returns the id of the machine's boot, or empty if unknown.
+// bootOf returns the machine's boot id, or empty if it is unknown.
 func bootOf(root string) string {
 	b, _ := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
 	return strings.TrimSpace(string(b))
 }
 
-// remember reads the faults that an earlier agent found in this boot of the node: a
-// driver reports a fatal error once.
+// remember restores the faults that an earlier agent reported during this boot of the node,
+// because a driver reports a fatal error only once.
 func (t *teller) remember(ctx context.Context) error {
 	source, ok := t.source.(gpu.Remembering)
 	if !ok {
@@ -82,7 +82,7 @@ func (t *teller) remember(ctx context.Context) error {
 	return nil
 }
 
-// run reports until ctx ends.
+// run reads and reports samples until ctx ends.
 func (t *teller) run(ctx context.Context) {
 	failed := false
 	for {
@@ -105,7 +105,7 @@ func (t *teller) run(ctx context.Context) {
 	}
 }
 
-// look reads the GPUs once, and reports changes.
+// look reads the GPUs once, and reports them if they changed.
 func (t *teller) look(ctx context.Context) error {
 	samples, err := t.source.Sample(ctx)
 	if err != nil {
@@ -134,7 +134,8 @@ func (t *teller) look(ctx context.Context) error {
 	return t.forgive(ctx, asked)
 }
 
-// forgive clears faults, as the daemon asks. The next report says so.
+// forgive clears the faults of these GPUs, at the daemon's request. The next report lists the
+// cleared GPUs.
 func (t *teller) forgive(ctx context.Context, uuids []string) error {
 	source, ok := t.source.(gpu.Remembering)
 	for _, uuid := range uuids {
@@ -149,8 +150,8 @@ func (t *teller) forgive(ctx context.Context, uuids []string) error {
 	return nil
 }
 
-// facesOf returns two digests of samples: face has what is reported at once, busy what is
-// reported soon. Figures that always change are in neither.
+// facesOf returns two digests of the samples. A change of face is reported at once, and a
+// change of busy after busyEvery. Values that change with each sample are in neither digest.
 func facesOf(samples []gpu.Sample) (face, busy string, err error) {
 	still := append([]gpu.Sample{}, samples...)
 	for i := range still {

@@ -18,7 +18,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// wall is the part of a cluster that an agent needs.
+// wall is a fake of the cluster's requests that an agent makes.
 type wall struct {
 	pods  []kubernetes.NodePod
 	err   error
@@ -45,7 +45,7 @@ func (w *wall) Tell(_ context.Context, _, text string, done []string) ([]string,
 	return w.asked, nil
 }
 
-// card is a GPU that a test changes.
+// card is a GPU whose state a test changes.
 type card struct {
 	gpu.Sample
 	remembered, forgiven []string
@@ -78,7 +78,8 @@ const (
 	podC = "cccccccc-0000-0000-0000-000000000000"
 )
 
-// processes makes a /proc in which each process is in the given pod, or in none if empty.
+// processes makes a /proc in which each process is in the pod with the given uid, or in no pod
+// if it is empty.
 func processes(t *testing.T, in map[int]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -98,8 +99,8 @@ func processes(t *testing.T, in map[int]string) string {
 	return root
 }
 
-// TestAttribute: a process is its pod's, whatever it says; the cluster is asked when
-// there is a pod that is not known, and no oftener.
+// TestAttribute checks that a process belongs to the task of its pod, even if its environment
+// names another task. The cluster is asked only when a pod is unknown.
 func TestAttribute(t *testing.T) {
 	w := &wall{pods: []kubernetes.NodePod{{UID: podA, Task: 17, Attempt: 2}}}
 	o := newOwners(w, "n1")
@@ -125,14 +126,14 @@ func TestAttribute(t *testing.T) {
 			t.Fatalf("%v after %d questions, want %v after 1", got, w.asks, want)
 		}
 	}
-	// A pod that was foreign is asked about again: the cluster's answer may have been old.
+	// The cluster is asked again about a foreign pod, because its answer may have been old.
 	now = now.Add(foreignFor)
-	w.pods = []kubernetes.NodePod{{UID: podB, Task: 18, Attempt: 1}} // and the first was removed under its processes
+	w.pods = []kubernetes.NodePod{{UID: podB, Task: 18, Attempt: 1}} // the first pod was removed while its process ran
 	want[2] = "18/1"
 	if got := look(); !slices.Equal(got, want) || w.asks != 2 {
 		t.Errorf("%v after %d questions, want %v", got, w.asks, want)
 	}
-	// An unknown owner is not guessed.
+	// A process of an unknown owner belongs to no task.
 	o.root = processes(t, map[int]string{10: podC})
 	w.err = errors.New("away")
 	if err := o.attribute(t.Context(), []gpu.Sample{{Processes: []gpu.Process{{PID: 10}}}}); err == nil {
@@ -140,9 +141,9 @@ func TestAttribute(t *testing.T) {
 	}
 }
 
-// TestTeller: changed memory is reported at once, changed activity after a while,
-// unchanged samples not again. A fault from this boot is remembered, and cleared when the
-// daemon asks.
+// TestTeller checks that changed memory is reported at once, changed activity later, and
+// unchanged samples not again. The agent keeps a fault from this boot, and clears it at the
+// daemon's request.
 func TestTeller(t *testing.T) {
 	before, err := cluster.Report{Boot: "b1", GPUs: []gpu.Sample{{UUID: "GPU-a", Fault: "Xid 79", Lasts: true, Told: true}, {UUID: "GPU-b", Fault: "hot"}}}.Text()
 	if err != nil {

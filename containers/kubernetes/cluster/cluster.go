@@ -1,10 +1,10 @@
 // Package cluster reads the GPUs of a Kubernetes cluster. It implements [gpu.Source].
 //
-// The drivers of the nodes publish the GPUs (ResourceSlices). Memory that others have
-// allocated on them counts as foreign memory, used or not: the cluster's scheduler gives
-// it to nobody else. The agents of the nodes (carma agent) report the used memory of each
-// task. A GPU whose node takes no pods has a fault; one that its node does not offer any
-// more is not listed.
+// The drivers of the nodes publish the GPUs (ResourceSlices). Memory that claims of others have
+// allocated counts as foreign memory, even if it is not used, because the cluster's scheduler
+// allocates it to nobody else. The agents of the nodes (carma agent) report the used memory of
+// each task. A GPU has a fault if its node takes no pods. A GPU that its node does not offer
+// any more is not listed.
 package cluster
 
 import (
@@ -31,17 +31,17 @@ type Reader interface {
 // fault. Agents report at least every ten seconds.
 const silence = 30 * time.Second
 
-// Source is the GPUs of a cluster.
+// Source reads the GPUs of a cluster.
 type Source struct {
 	reader Reader
 	now    func() time.Time
 	news   chan struct{}
 
 	mu      sync.Mutex
-	devices []gpu.Device   // as they were last read
-	index   map[string]int // of each GPU that was ever seen, by UUID
+	devices []gpu.Device   // in the state of the last reading
+	index   map[string]int // index of each GPU that was ever listed, by UUID
 	told    map[string]telling
-	texts   map[string]reported // as they were last read
+	texts   map[string]reported // in the state of the last reading
 	notes   []string
 }
 
@@ -82,17 +82,17 @@ func open(ctx context.Context, reader Reader, now func() time.Time) (*Source, er
 	if _, err := s.read(ctx); err != nil {
 		return nil, err
 	}
-	<-s.news // whoever opened it lists them anyway
+	<-s.news // the caller of Open lists the GPUs anyway
 	return s, nil
 }
 
 // Name is "cluster".
 func (s *Source) Name() string { return "cluster" }
 
-// Close does nothing: the reader is not the source's.
+// Close does nothing, because the source does not own the reader.
 func (s *Source) Close() error { return nil }
 
-// News gets a token when the cluster has other GPUs than before.
+// News receives a token when the list of GPUs has changed.
 func (s *Source) News() <-chan struct{} { return s.news }
 
 // Notes returns warnings for the administrator.
@@ -157,7 +157,7 @@ func (s *Source) read(ctx context.Context) ([]gpu.Sample, error) {
 	return samples, nil
 }
 
-// device describes a GPU. Its number is the next one if it is new.
+// device describes a GPU. A new GPU gets the next index.
 func (s *Source) device(d *kubernetes.Device, boot string) gpu.Device {
 	if _, known := s.index[d.UUID]; !known {
 		s.index[d.UUID] = len(s.index)
@@ -176,12 +176,12 @@ func (s *Source) device(d *kubernetes.Device, boot string) gpu.Device {
 	return out
 }
 
-// simulated reports whether a GPU is one of carma's own, of which nothing is known
-// without its node's agent.
+// simulated reports whether carma simulates the GPU. Nothing is known about such a GPU without
+// its node's agent.
 func simulated(d *kubernetes.Device) bool { return d.Driver == kubernetes.SimulatedDriver }
 
-// fault says why a GPU gets no tasks, whatever its own samples show, or is empty if it
-// may get some.
+// fault returns the reason why a GPU gets no tasks, independent of its samples, or empty if it
+// may get tasks.
 func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) string {
 	node, ok := nodes[d.Node]
 	told := s.told[d.Node]
@@ -193,7 +193,7 @@ func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) s
 	case d.Taint != "":
 		return "it has the taint " + d.Taint
 	case told.count == 0 && !simulated(d):
-		return "" // allocated nevertheless; its samples are unknown
+		return "" // it is allocated although its samples are unknown
 	case told.count == 0:
 		return "no agent tells what it does; run carma agent on " + d.Node
 	case s.now().Sub(told.at) > silence:
@@ -202,13 +202,13 @@ func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) s
 	return ""
 }
 
-// where is a device by its driver's names.
+// where identifies a device by its driver, pool and name.
 type where struct{ driver, pool, device string }
 
 // share is the part of a device that other claims have allocated.
 type share struct {
 	bytes units.Bytes
-	all   bool // one of them shares it with nobody
+	all   bool // one of these claims has the whole device
 }
 
 func (b share) of(d *kubernetes.Device) units.Bytes {
@@ -218,7 +218,7 @@ func (b share) of(d *kubernetes.Device) units.Bytes {
 	return min(b.bytes, units.Bytes(d.Bytes))
 }
 
-// claimed sums what other claims have allocated.
+// claimed sums the parts that claims of others have allocated, by device.
 func claimed(all []kubernetes.Claim) map[where]share {
 	out := map[where]share{}
 	for i := range all {
@@ -236,7 +236,7 @@ func claimed(all []kubernetes.Claim) map[where]share {
 	return out
 }
 
-// reading is a sample that foreign claims are added to.
+// reading is a sample to which foreign claims are added.
 type reading struct{ gpu.Sample }
 
 // of returns the reading of a GPU in a report, or an empty one if the report does not
@@ -250,7 +250,8 @@ func (r Report) of(d *kubernetes.Device) *reading {
 	return &reading{gpu.Sample{UUID: d.UUID, Metrics: gpu.MetricsNone}}
 }
 
-// add counts the allocations of others, unless their processes already use as much.
+// add adds the memory that others have allocated as foreign memory, less the memory that
+// foreign processes already use.
 func (r *reading) add(booked units.Bytes) {
 	var used units.Bytes
 	for _, p := range r.Processes {

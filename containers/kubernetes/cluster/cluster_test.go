@@ -14,12 +14,12 @@ import (
 	"carma/runner/gpu"
 )
 
-// stage is a cluster that a test changes.
+// stage is a fake cluster whose state a test changes.
 type stage struct {
 	is       kubernetes.Inventory
 	err      error
 	now      time.Time
-	forgiven []string // node and GPU
+	forgiven []string // node and GPU of each request
 }
 
 func (s *stage) Forgive(_ context.Context, node, uuid string) error {
@@ -61,7 +61,7 @@ func two(t *testing.T) *stage {
 	return s
 }
 
-// sample reads once and returns one GPU's.
+// sample reads the source once and returns the sample of one GPU.
 func sample(t *testing.T, s *Source, uuid string) gpu.Sample {
 	t.Helper()
 	all, err := s.Sample(t.Context())
@@ -77,7 +77,7 @@ func sample(t *testing.T, s *Source, uuid string) gpu.Sample {
 	return gpu.Sample{}
 }
 
-// TestUse: the agents' reports and the allocations of others become one sample.
+// TestUse checks that a sample combines the agents' reports and the allocations of others.
 func TestUse(t *testing.T) {
 	st := two(t)
 	s := st.open(t)
@@ -101,20 +101,19 @@ func TestUse(t *testing.T) {
 	if task != 10<<30 || foreign != 20<<30 || got.Used != 30<<30 || got.SMACT != 0.5 || got.Fault != "" {
 		t.Errorf("task %s, foreign %s, %+v", task, foreign, got)
 	}
-	// More is used than allocated: the use counts.
+	// If more is used than allocated, the used memory counts.
 	st.is.Claims[0].Bytes = 1 << 30
 	if got := sample(t, s, "GPU-a"); got.Used != 13<<30 {
 		t.Errorf("used %s", got.Used)
 	}
-	// A claim that shares with nobody has all.
+	// A claim without sharing has all of the device.
 	st.is.Claims[0].Bytes = -1
 	if got := sample(t, s, "GPU-a"); got.Used != 80<<30+10<<30 {
 		t.Errorf("used %s beside a claim of all", got.Used)
 	}
 }
 
-// TestFaults: a GPU whose node takes no pods gets no tasks, in words, and does again
-// when that is over.
+// TestFaults checks that a GPU gets no tasks, with the reason, while its node takes no pods.
 func TestFaults(t *testing.T) {
 	for what, tc := range map[string]struct {
 		breaks func(*stage)
@@ -151,7 +150,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestComing: GPUs come and go, keep their numbers, and each change is news once.
+// TestComing checks that GPUs are added and removed, keep their indexes, and that each change
+// is signalled once.
 func TestComing(t *testing.T) {
 	st := two(t)
 	s := st.open(t)
@@ -204,8 +204,8 @@ func TestComing(t *testing.T) {
 	}
 }
 
-// TestKinds: how GPUs of different drivers are shared; two with one UUID; one without
-// memory.
+// TestKinds checks how GPUs of different drivers are shared, two devices with one UUID, and a
+// device without memory.
 func TestKinds(t *testing.T) {
 	st := two(t)
 	card := kubernetes.Device{UUID: "GPU-d", Driver: "gpu.nvidia.com", Pool: "n1", Device: "gpu-0", Node: "n1", Bytes: 80 << 30}

@@ -20,9 +20,9 @@ type Report struct {
 	GPUs []gpu.Sample
 }
 
-// The report as it is published: short, because each report is written to the cluster's
-// store. Processes of one attempt, and all foreign ones of a GPU, are one entry: how many
-// they are does not matter, and a node can have thousands.
+// wire is the published form of a report. It is short, because each report is written to the
+// cluster's store. All processes of one attempt are one entry, and so are all foreign processes
+// on a GPU: their number does not matter, and a node can have thousands.
 type wire struct {
 	Boot string    `json:"boot,omitempty"`
 	GPUs []wireGPU `json:"gpus"`
@@ -59,7 +59,7 @@ type wireUse struct {
 	Client  bool         `json:"client,omitempty"`
 }
 
-// Text is the report as it is published.
+// Text returns the published form of the report.
 func (r Report) Text() (string, error) {
 	out := wire{Boot: r.Boot, GPUs: make([]wireGPU, len(r.GPUs))}
 	for i, s := range r.GPUs {
@@ -73,7 +73,7 @@ func (r Report) Text() (string, error) {
 	return string(b), err
 }
 
-// ReadReport reads what [Report.Text] made.
+// ReadReport parses the result of [Report.Text].
 func ReadReport(text string) (Report, error) {
 	var in wire
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
@@ -94,7 +94,7 @@ func ReadReport(text string) (Report, error) {
 	return out, nil
 }
 
-// digits rounds to three digits behind the point.
+// digits rounds to three decimal places.
 func digits(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // together sums the memory of processes of the same attempt, in the order in which they
@@ -121,7 +121,7 @@ func together(all []gpu.Process) (out []wireUse) {
 	return out
 }
 
-// hear reads the agents' reports, and records when a new one arrived.
+// hear reads the agents' reports, and stores the time at which a new one arrived.
 func (s *Source) hear(all []kubernetes.Report) map[string]Report {
 	out, still := map[string]Report{}, map[string]bool{}
 	for _, r := range all {
@@ -129,7 +129,7 @@ func (s *Source) hear(all []kubernetes.Report) map[string]Report {
 		if !known || read.text != r.Text {
 			is, err := ReadReport(r.Text)
 			if err != nil {
-				continue // an agent of another version
+				continue // from an agent of another version
 			}
 			read = reported{r.Text, is}
 			s.texts[r.Node] = read
@@ -148,7 +148,7 @@ func (s *Source) hear(all []kubernetes.Report) map[string]Report {
 	return out
 }
 
-// Remember does nothing: the agent of a node remembers its faults. It implements
+// Remember does nothing: the agent of a node stores the faults of its GPUs. It implements
 // [gpu.Remembering].
 func (s *Source) Remember(context.Context, string, string, bool) error { return nil }
 
@@ -162,17 +162,17 @@ func (s *Source) Forgive(ctx context.Context, uuid string) error {
 	}
 	s.mu.Unlock()
 	if node == "" {
-		return nil // it is not offered now
+		return nil // its node does not offer the GPU now
 	}
 	return s.reader.Forgive(ctx, node, uuid)
 }
 
-// catchUpEvery is the time between two looks for newer reports.
+// catchUpEvery is the time between two checks for newer reports.
 const catchUpEvery = 100 * time.Millisecond
 
-// CatchUp waits until the agents of these GPUs' nodes have reported after end, by the
-// nodes' clocks, of which a cluster gives full seconds. It does not wait for GPUs without
-// an agent. It implements [gpu.Lagging].
+// CatchUp waits until the agents of these GPUs' nodes have sent a report later than end. end is
+// a time of the nodes' clocks, which a cluster rounds down to seconds. It does not wait for
+// GPUs without an agent. It implements [gpu.Lagging].
 func (s *Source) CatchUp(ctx context.Context, uuids []string, end time.Time) {
 	after := end.Truncate(time.Second).Add(time.Second).UnixMicro()
 	for {
@@ -187,7 +187,7 @@ func (s *Source) CatchUp(ctx context.Context, uuids []string, end time.Time) {
 	}
 }
 
-// behind reports whether an agent of these GPUs has sent no report since a time, in
+// behind reports whether an agent of these GPUs has sent no report after a time in
 // microseconds.
 func (s *Source) behind(uuids []string, after int64) bool {
 	s.mu.Lock()

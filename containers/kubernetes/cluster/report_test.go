@@ -11,7 +11,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestReport: all that a GPU shows arrives; processes of one attempt are summed.
+// TestReport checks that a report contains all of a sample, and that processes of one attempt
+// are summed.
 func TestReport(t *testing.T) {
 	full := gpu.Sample{
 		UUID: "GPU-a", Used: 40 << 30, SMACT: 0.5, SMOCC: 0.25, DRAMA: 0.125, Metrics: gpu.MetricsGPM, Coarse: true, TemperatureC: 61, ECCErrors: 3,
@@ -34,7 +35,7 @@ func TestReport(t *testing.T) {
 	if err != nil || got.Boot != "b1" || len(got.GPUs) != 2 || !reflect.DeepEqual(got.GPUs[0], want) || !reflect.DeepEqual(got.GPUs[1], gpu.Sample{UUID: "GPU-b"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// A new field of a sample has to be reported as well.
+	// A new field of a sample must be reported as well.
 	for i, v := 0, reflect.ValueOf(full); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
 			t.Errorf("the field %s of a sample is not in this test", v.Type().Field(i).Name)
@@ -62,9 +63,9 @@ func TestReportSize(t *testing.T) {
 	t.Logf("%d bytes", len(text))
 }
 
-// TestCards: a card of NVIDIA's driver whose agent is silent gets no tasks, as one on
-// this machine that cannot be read. One that never had an agent gets tasks: its memory is
-// allocated in any case.
+// TestCards checks that a GPU of NVIDIA's driver gets no tasks if its agent has stopped
+// reporting, like a GPU of this machine that cannot be read. A GPU that never had an agent gets
+// tasks, because the cluster still allocates its memory.
 func TestCards(t *testing.T) {
 	st := two(t)
 	st.is.Devices[0].Driver = "gpu.nvidia.com"
@@ -94,8 +95,8 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// TestCatchUp: a wait for samples lasts until the agent has reported after the end, of
-// which full seconds are known. GPUs without an agent are not waited for.
+// TestCatchUp checks that CatchUp waits until the agent has reported after end, which is
+// rounded down to seconds. It does not wait for GPUs without an agent.
 func TestCatchUp(t *testing.T) {
 	st := two(t)
 	s := st.open(t)
@@ -111,7 +112,7 @@ func TestCatchUp(t *testing.T) {
 		st.tell(t, "n1", tc.at.UnixMicro(), gpu.Sample{UUID: "GPU-a"})
 		ctx, cancel := context.WithCancel(t.Context())
 		if tc.behind {
-			cancel() // it looks once
+			cancel() // CatchUp checks once
 		}
 		s.CatchUp(ctx, []string{"GPU-a"}, end)
 		cancel()

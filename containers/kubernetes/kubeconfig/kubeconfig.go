@@ -1,5 +1,5 @@
-// Package kubeconfig connects users of a cluster to its daemon over TLS, with the token that
-// their kubeconfig has or gets.
+// Package kubeconfig connects users of a cluster to its daemon over TLS, with the token from
+// their kubeconfig or from its credential plugin.
 package kubeconfig
 
 import (
@@ -26,7 +26,7 @@ func Connect(c contexts.Context) (*api.Client, error) {
 		return nil, err
 	}
 	config.Host = address
-	// A terminal takes over its connection.
+	// An upgraded connection of a terminal needs HTTP/1.1.
 	config.NextProtos = []string{"http/1.1"}
 	if config.TLSClientConfig = (rest.TLSClientConfig{CAFile: c.CA, NextProtos: config.NextProtos}); c.CA != "" {
 		if _, err := os.Stat(c.CA); err != nil {
@@ -40,8 +40,8 @@ func Connect(c contexts.Context) (*api.Client, error) {
 	return api.NewRemote(address, &http.Client{Transport: named{transport, namespace}}), nil
 }
 
-// credentials are the user's token, or what gets it, and nothing else of a kubeconfig:
-// no certificate, and no address of the cluster.
+// credentials returns only the user's token, or the plugin that gets it. It takes no
+// certificate and no cluster address from a kubeconfig.
 func credentials(c contexts.Context) (*rest.Config, string, error) {
 	if c.TokenFile != "" {
 		if _, err := os.Stat(c.TokenFile); err != nil {
@@ -72,7 +72,7 @@ func credentials(c contexts.Context) (*rest.Config, string, error) {
 	return out, namespace, nil
 }
 
-// named sends the user's namespace with each request.
+// named adds the user's namespace to each request.
 type named struct {
 	http.RoundTripper
 	namespace string

@@ -13,13 +13,12 @@ import (
 	"carma/containers"
 )
 
-// pinTo returns the CEL expression that only one device satisfies.
+// pinTo returns a CEL expression that is true for only one device.
 func pinTo(driver, uuid string) string {
 	return fmt.Sprintf("device.attributes[%q].%s == %q", driver, UUIDAttribute, uuid)
 }
 
-// PinnedTo returns the UUID in a request's expression, as pinTo makes it for any driver,
-// or empty if the request has no such expression.
+// PinnedTo returns the UUID in a request's expression, if pinTo made the expression, or empty.
 func PinnedTo(r *resourcev1.DeviceRequest) string {
 	if r.Exactly == nil || len(r.Exactly.Selectors) != 1 || r.Exactly.Selectors[0].CEL == nil {
 		return ""
@@ -38,19 +37,18 @@ type Place struct {
 	Shared                            bool // claims may share it by its memory
 }
 
-// UUIDAttribute is the attribute of a device with its UUID, in the slices of
-// NVIDIA's driver and of carma's simulated GPUs.
+// UUIDAttribute is the attribute of a device that contains its UUID, in the slices of NVIDIA's
+// driver and of carma's simulated GPUs.
 const UUIDAttribute = "uuid"
 
-// NewClaim returns the claim of a pod: for each GPU, by UUID, the bytes of its memory. It
-// claims a whole GPU for 0 bytes, or if the GPU is not shared. The claim is deleted with
-// the pod.
+// NewClaim returns the claim of a pod. It requests the spec's GPU memory on each GPU, or the
+// whole GPU if that is 0 bytes or the GPU is not shared. The claim is deleted with the pod.
 func NewClaim(spec containers.Spec, at []Place, pod *corev1.Pod) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: spec.Name, Labels: pod.Labels,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
-		// The scheduler adds it before it allocates, by a request of its own if it is not
-		// there. The cluster takes it away from a deleted claim, allocated or not.
+		// The scheduler would otherwise add it by another request before it allocates. The cluster
+		// removes it from a deleted claim, whether the claim was allocated or not.
 		Finalizers: []string{resourcev1.Finalizer},
 	}}
 	for i, uuid := range spec.GPUs {
@@ -72,7 +70,7 @@ func NewClaim(spec containers.Spec, at []Place, pod *corev1.Pod) *resourcev1.Res
 
 func requestName(i int) string { return "gpu-" + strconv.Itoa(i) }
 
-// Consumed returns the memory that a claim has of a shareable device, or -1 if the device
+// Consumed returns the memory in bytes that a claim has of a shared device, or -1 if the device
 // is not shared.
 func Consumed(capacity map[resourcev1.QualifiedName]resource.Quantity) int64 {
 	q, ok := capacity[Memory]
@@ -82,5 +80,5 @@ func Consumed(capacity map[resourcev1.QualifiedName]resource.Quantity) int64 {
 	return q.Value()
 }
 
-// Memory is the capacity of a device that many claims may share.
+// Memory is the capacity by which several claims may share a device.
 const Memory = "memory"

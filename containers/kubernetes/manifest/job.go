@@ -18,12 +18,13 @@ import (
 // NodeKey is the annotation of a Job's pod with the node of its GPUs.
 const NodeKey = "carma.dev/node"
 
-// jobAnnotations are the annotations from which the policy makes the pod's variables.
+// jobAnnotations maps annotations to the environment variables that the policy makes from them
+// in the pod.
 var jobAnnotations = map[string]string{
 	"CARMA_TASK": "carma.dev/task", "CARMA_ATTEMPT": "carma.dev/attempt", "CARMA_GRANT_BYTES": "carma.dev/grant-bytes", VisibleGPUs: "carma.dev/gpus",
 }
 
-// BindPatch returns the change that makes a Job's pod the pod of an attempt.
+// BindPatch returns the patch that assigns a Job's pod to an attempt.
 func (n *Namespaces) BindPatch(spec containers.Spec, pod *corev1.Pod, at []Place) (string, error) {
 	all, err := json.Marshal(spec.AllLabels())
 	if err != nil {
@@ -45,8 +46,8 @@ func (n *Namespaces) BindPatch(spec containers.Spec, pod *corev1.Pod, at []Place
 	return string(patch), err
 }
 
-// ReleasePatch returns the change after which a Job's pod belongs to no attempt. A pod that
-// has not run may become another attempt's.
+// ReleasePatch returns the patch that removes a Job's pod from its attempt. A pod that has not
+// run may be assigned to another attempt.
 func ReleasePatch(pod *corev1.Pod) (string, error) {
 	notes := map[string]any{}
 	if Gated(pod) {
@@ -64,25 +65,25 @@ func ReleasePatch(pod *corev1.Pod) (string, error) {
 
 // Names that the admission policy gives to Jobs (configs/kubernetes/components/jobs).
 const (
-	// JobLabel is on a Job that is annotated for carma, and on its pods.
+	// JobLabel is the label of a Job that is annotated for carma, and of its pods.
 	JobLabel = "carma.dev/job"
 	// OwnerKey is the annotation with the user who made a Job. The policy writes it.
 	OwnerKey = "carma.dev/owner"
-	// EndedKey is the annotation with the mark of the task for which carma has suspended
-	// a Job.
+	// EndedKey is the annotation that carma sets on a Job when it suspends the Job because its
+	// task has ended.
 	EndedKey = "carma.dev/ended"
-	// settingPrefix begins the annotations with a Job's requests.
+	// settingPrefix is the prefix of the annotations with a Job's requests.
 	settingPrefix = "carma.dev/"
-	// JobClaim begins the name of the claim of a Job's pods; the Job's name follows.
+	// JobClaim is the prefix of the name of a claim for a Job's pods. The Job's name follows.
 	JobClaim = "carma-job-"
 )
 
-// WaitsForClaim reports whether a pod is kept by its gate and belongs to no attempt.
+// WaitsForClaim reports whether carma's gate holds a pod that belongs to no attempt.
 func WaitsForClaim(pod *corev1.Pod) bool {
 	return Gated(pod) && pod.DeletionTimestamp == nil && LabelsOf(pod) == nil
 }
 
-// JobUID returns the uid of the Job that made a pod, or empty if none did.
+// JobUID returns the uid of the Job that made a pod, or empty if no Job made it.
 func JobUID(pod *corev1.Pod) types.UID {
 	if o := metav1.GetControllerOf(pod); o != nil && o.Kind == "Job" {
 		return o.UID
@@ -90,7 +91,7 @@ func JobUID(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// JobOf reads a Job.
+// JobOf converts a Job.
 func JobOf(job *batchv1.Job) containers.Job {
 	j := containers.Job{
 		JobID:    containers.JobID{Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)},
@@ -103,7 +104,7 @@ func JobOf(job *batchv1.Job) containers.Job {
 			j.Settings[name] = value
 		}
 	}
-	// As the cluster writes amounts: 20Gi, 12G (a billion bytes each).
+	// The unit is the cluster's: 20Gi, or 12G for 12 billion bytes.
 	if q, err := resource.ParseQuantity(j.Settings["memory"]); err == nil && q.Sign() > 0 {
 		j.Memory = q.Value()
 		delete(j.Settings, "memory")
@@ -131,8 +132,8 @@ func JobOf(job *batchv1.Job) containers.Job {
 	return j
 }
 
-// cannot says why a Job's pods can have no GPUs, or is empty if they can. The admission
-// policies refuse such a Job, so it was made before they were installed.
+// cannot returns the reason why a Job's pods can have no GPUs, or empty if they can. The
+// admission policies refuse such a Job, so it was made before they were installed.
 func cannot(job *batchv1.Job) string {
 	more := func(n *int32) bool { return n != nil && *n > 1 }
 	pod := &job.Spec.Template.Spec

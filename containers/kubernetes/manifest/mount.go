@@ -15,8 +15,8 @@ import (
 	"carma/containers/option"
 )
 
-// folder checks the source of a mount and returns its kind, if this machine has the same
-// folder. The node does not check a folder that this machine lacks.
+// folder checks the source of a mount and returns its type if the folder exists on this
+// machine. For a folder that does not exist here, the node checks nothing.
 func (m *Builder) folder(source string) (corev1.HostPathType, error) {
 	clean := path.Clean(source)
 	allowed := path.IsAbs(source) && slices.ContainsFunc(m.hostPaths, func(p string) bool {
@@ -34,7 +34,7 @@ func (m *Builder) folder(source string) (corev1.HostPathType, error) {
 	return corev1.HostPathUnset, nil
 }
 
-// mount adds the volumes: folders of the node, in memory, and /dev/shm.
+// mount adds the volumes: folders of the node, volumes in memory, and /dev/shm.
 func (m *Builder) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Container) error {
 	add := func(source corev1.VolumeSource, target string, readOnly bool) {
 		name := "v" + strconv.Itoa(len(pod.Spec.Volumes))
@@ -56,7 +56,7 @@ func (m *Builder) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Contain
 		}
 		add(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: mount.Source, Type: &kind}}, mount.Target, mount.ReadOnly)
 	}
-	// A folder comes before its subfolders.
+	// Mount a folder before its subfolders.
 	tmpfs := option.Each(spec.Tmpfs, option.ParseTmpfs)
 	slices.SortFunc(tmpfs, func(a, b option.Tmpfs) int { return strings.Compare(a.Target, b.Target) })
 	for _, t := range tmpfs {

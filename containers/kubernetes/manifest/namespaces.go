@@ -9,19 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AllNamespaces, in the list of namespaces that a daemon serves, is every namespace of the
-// cluster.
+// AllNamespaces stands for all namespaces of the cluster in the list of namespaces that a
+// daemon serves.
 const AllNamespaces = "*"
 
-// DaemonKey is the label with the namespace of the daemon that made a pod or a claim.
-// Only one daemon works in a namespace, so the label distinguishes two daemons that serve
-// the same namespaces.
+// DaemonKey is the label that contains the namespace of the daemon that made a pod or a claim.
+// Only one daemon works in a namespace, so the label distinguishes two daemons that serve the
+// same namespaces.
 const DaemonKey = "carma.dev/daemon"
 
-// Namespaces are the namespaces that a daemon serves, and the names of its pods in them.
+// Namespaces contains the namespaces that a daemon serves, and defines the names of its pods in
+// them.
 type Namespaces struct {
 	own   string   // the daemon's
-	scope []string // namespaces in which its pods are; one that is empty: all
+	scope []string // namespaces of its pods, or one empty name for all namespaces
 }
 
 // NewNamespaces returns the namespaces of a daemon that has one of its own and serves
@@ -42,7 +43,8 @@ func NewNamespaces(own string, others []string) *Namespaces {
 // Own returns the daemon's own namespace.
 func (n *Namespaces) Own() string { return n.own }
 
-// Scope lists the namespaces that are read: an empty one if one request reads all.
+// Scope lists the namespaces that are read. It contains one empty name if one request reads all
+// namespaces.
 func (n *Namespaces) Scope() []string { return n.scope }
 
 // Serves reports whether pods may be made in a namespace.
@@ -50,8 +52,8 @@ func (n *Namespaces) Serves(namespace string) bool {
 	return n.scope[0] == metav1.NamespaceAll || slices.Contains(n.scope, namespace)
 }
 
-// Served lists the namespaces in which pods may be made, the daemon's first, or is nil if
-// pods may be made in all.
+// Served lists the namespaces in which pods may be made, the daemon's first, or returns nil if
+// pods may be made in all namespaces.
 func (n *Namespaces) Served() []string {
 	if n.scope[0] == metav1.NamespaceAll {
 		return nil
@@ -59,8 +61,8 @@ func (n *Namespaces) Served() []string {
 	return slices.Clone(n.scope)
 }
 
-// Made reports whether this daemon made an object. An object of an older program has no
-// label of its daemon, and is in the daemon's namespace.
+// Made reports whether this daemon made an object. Older versions set no label with the
+// daemon's namespace, and made objects only in that namespace.
 func (n *Namespaces) Made(namespace string, labels map[string]string) bool {
 	if labels[ManagedBy] != Owner {
 		return false
@@ -69,7 +71,7 @@ func (n *Namespaces) Made(namespace string, labels map[string]string) bool {
 	return ok && by == n.own || !ok && namespace == n.own
 }
 
-// Home is a pod's place in the cluster; an empty namespace is the daemon's.
+// Home returns the namespace and name of a pod. An empty namespace is replaced by the daemon's.
 func (n *Namespaces) Home(namespace, name string) types.NamespacedName {
 	if namespace == "" {
 		namespace = n.own
@@ -77,19 +79,19 @@ func (n *Namespaces) Home(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// HomeOf returns a pod's place in the cluster.
+// HomeOf returns a pod's namespace and name.
 func HomeOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// IDOf returns a container's id. It begins with what no other pod has, ever: pods may
-// have the name of an earlier one.
+// IDOf returns a container's id. It begins with the pod's uid, because a later pod may have the
+// same name.
 func IDOf(pod *corev1.Pod) string {
 	return string(pod.UID) + "." + pod.Namespace + "/" + pod.Name
 }
 
-// Split splits an id; an unknown form gives a name that no pod has. Ids of older programs
-// have no namespace: theirs was the daemon's.
+// Split splits an id. For an unknown form it returns a name that no pod can have. Ids of older
+// versions contain no namespace, and mean the daemon's.
 func (n *Namespaces) Split(id string) (uid string, at types.NamespacedName) {
 	uid, name, _ := strings.Cut(id, ".")
 	namespace, rest, ok := strings.Cut(name, "/")
@@ -99,7 +101,8 @@ func (n *Namespaces) Split(id string) (uid string, at types.NamespacedName) {
 	return uid, n.Home(namespace, rest)
 }
 
-// Short returns an id for people: it contains the namespace unless it is the daemon's.
+// Short returns a short form of an id for messages. It contains the namespace unless that is
+// the daemon's.
 func (n *Namespaces) Short(id string) string {
 	_, at := n.Split(id)
 	switch {
@@ -111,7 +114,7 @@ func (n *Namespaces) Short(id string) string {
 	return at.String()
 }
 
-// ClusterLabels returns the labels that a cluster accepts as labels.
+// ClusterLabels returns the labels whose key and value are valid in Kubernetes.
 func (n *Namespaces) ClusterLabels(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range all {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestID: a pod's id names the pod again. An id without a namespace is in the daemon's.
+// TestID checks that an id can be converted back to the pod's uid and name. An id without a
+// namespace means the daemon's namespace.
 func TestID(t *testing.T) {
 	n := NewNamespaces("carma", []string{"team-a", "carma"})
 	if got := n.Served(); !slices.Equal(got, []string{"carma", "team-a"}) || !n.Serves("team-a") || n.Serves("team-b") {
@@ -34,7 +35,8 @@ func TestID(t *testing.T) {
 	}
 }
 
-// TestMade: the label of the daemon tells two daemons that serve the same namespace apart.
+// TestMade checks that the daemon label distinguishes two daemons that serve the same
+// namespace.
 func TestMade(t *testing.T) {
 	one, two := NewNamespaces("one", []string{"team-a"}), NewNamespaces("two", []string{"team-a"})
 	labels := one.ClusterLabels(map[string]string{"carma.task": "1", "words": "no label of a cluster"})

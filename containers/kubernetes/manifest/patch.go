@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UngatePatch returns the patch that removes carma's gate from a pod and keeps other gates.
-// It also pins a Job's pod to the node of its GPUs, which is impossible once the gate is
-// gone. If version is not empty, the patch applies to the pod at that version only.
+// UngatePatch returns the patch that removes carma's gate from a pod and keeps other gates. It
+// also pins a Job's pod to the node of its GPUs, which is impossible once the gate is gone. If
+// version is not empty, the patch applies only to that resourceVersion of the pod.
 //
-// The patch also drops the managedFields of carma's own pods. The cluster would otherwise
-// write them at each change and send them to all watchers: half of the pod's size.
+// The patch also drops the managedFields of carma's own pods. They are half of the pod's size,
+// and the cluster would otherwise write them at each change and send them to all watchers.
 func UngatePatch(pod *corev1.Pod, version string) string {
 	others := slices.DeleteFunc(slices.Clone(pod.Spec.SchedulingGates), func(g corev1.PodSchedulingGate) bool { return g.Name == Gate })
 	spec := map[string]any{"schedulingGates": others}
@@ -31,7 +31,7 @@ func UngatePatch(pod *corev1.Pod, version string) string {
 	return string(patch)
 }
 
-// Pinned returns a narrower affinity that allows no other node than node.
+// Pinned returns a copy of an affinity that additionally allows only one node.
 func Pinned(was *corev1.Affinity, node string) *corev1.Affinity {
 	only := onNode(node)
 	if was == nil {
@@ -46,13 +46,13 @@ func Pinned(was *corev1.Affinity, node string) *corev1.Affinity {
 		return out
 	}
 	terms := out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms { // one of them must hold
+	for i := range terms { // a node must satisfy one of the terms
 		terms[i].MatchFields = append(terms[i].MatchFields, only.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields...)
 	}
 	return out
 }
 
-// Values of [StopKey]: carma stopped the pod, or removed it while it ran.
+// Values of [StopKey]. carma stopped the pod, or removed it while it ran.
 const (
 	Stopped = "stopped"
 	Removed = "removed"

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPinned: an existing affinity may only get narrower: a gated pod can be changed in
-// no other way.
+// TestPinned checks that the patch only narrows an existing affinity, because a cluster accepts
+// no other change of a gated pod.
 func TestPinned(t *testing.T) {
 	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}}
 	was := &corev1.Affinity{
@@ -29,8 +29,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestUngatePatch: only carma's own gate is lifted. The managedFields of a pod are dropped if
-// the pod is carma's own.
+// TestUngatePatch checks that only carma's own gate is removed. The managedFields of a pod are
+// dropped if the pod is carma's own.
 func TestUngatePatch(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: Gate}}}}
 	if got := UngatePatch(pod, ""); got != `{"metadata":{"managedFields":[{}]},"spec":{"schedulingGates":[{"name":"kueue.x-k8s.io/admission"}]}}` {

@@ -21,18 +21,18 @@ import (
 const (
 	// ManagedBy is the label with the program that made an object: [Owner] if carma did.
 	ManagedBy = "app.kubernetes.io/managed-by"
-	// Gate keeps a pod that is not started.
+	// Gate is the scheduling gate of a pod that is not started.
 	Gate = "carma.dev/start"
 	// Finalizer keeps an ended pod until carma removes it.
 	Finalizer = "carma.dev/attempt"
 	// LabelsKey is the annotation with all labels of a container, as JSON: a cluster's
 	// labels are limited in length and characters.
 	LabelsKey = "carma.dev/labels"
-	// FaultKey is the annotation that says why a pod can never start.
+	// FaultKey is the annotation with the reason why a pod can never start.
 	FaultKey = "carma.dev/fault"
-	// StopKey is the annotation that says that carma ended a pod: [Stopped] or [Removed].
+	// StopKey is the annotation of a pod that carma ended: [Stopped] or [Removed].
 	StopKey = "carma.dev/stop"
-	// BytesKey is the annotation with the memory to allocate on each GPU.
+	// BytesKey is the annotation with the bytes of memory to allocate on each GPU.
 	BytesKey = "carma.dev/gpu-memory"
 
 	// GPUTaint is the taint by which clusters keep other pods off nodes with GPUs.
@@ -40,16 +40,16 @@ const (
 
 	// ContainerName is the name of the container of a pod that carma made.
 	ContainerName = "task"
-	// GPURef is the name of the claim within its pod.
+	// GPURef is the name by which a pod refers to its claim.
 	GPURef = "gpu"
-	// VisibleGPUs is the variable with the UUIDs of a program's GPUs.
+	// VisibleGPUs is the environment variable with the UUIDs of a program's GPUs.
 	VisibleGPUs = "NVIDIA_VISIBLE_DEVICES"
 )
 
-// Builder describes the pods of containers.
+// Builder makes the pods of containers.
 type Builder struct {
 	ns        *Namespaces
-	stopGrace time.Duration // between stop signal and kill, if a spec names none
+	stopGrace time.Duration // time between stop signal and kill, if a spec names none
 	hostPaths []string      // folders of the nodes that may be mounted
 }
 
@@ -60,7 +60,8 @@ func NewBuilder(ns *Namespaces, stopGrace time.Duration, hostPaths []string) *Bu
 	return &Builder{ns: ns, stopGrace: stopGrace, hostPaths: hostPaths}
 }
 
-// Pod returns the pod of a container on node, or on any node if empty.
+// Pod returns the pod of a container. The pod is pinned to node, or may run on any node if node
+// is empty.
 func (m *Builder) Pod(spec containers.Spec, node string) (*corev1.Pod, error) {
 	if errs := validation.IsDNS1123Subdomain(spec.Name); len(errs) > 0 {
 		return nil, fmt.Errorf("%w: name %q: %s", containers.ErrInvalid, spec.Name, errs[0])
@@ -81,10 +82,10 @@ func (m *Builder) Pod(spec containers.Spec, node string) (*corev1.Pod, error) {
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
-			// The kubelet's limit from the stop signal on.
+			// The kubelet kills the pod this time after the stop signal.
 			TerminationGracePeriodSeconds: &grace,
 			SchedulingGates:               []corev1.PodSchedulingGate{{Name: Gate}},
-			// A task gets no account of the cluster, and no address of its services.
+			// A task gets no service account of the cluster, and no addresses of its services.
 			AutomountServiceAccountToken: &no,
 			EnableServiceLinks:           &no,
 			Hostname:                     spec.Hostname,
@@ -93,11 +94,11 @@ func (m *Builder) Pod(spec containers.Spec, node string) (*corev1.Pod, error) {
 		},
 	}
 	if spec.Account != "" {
-		// A user who may make pods in a namespace may give them its accounts.
+		// A user who may make pods in a namespace may also use its service accounts.
 		pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = spec.Account, nil
 	}
 	if spec.Init {
-		// The pod's own first process starts the program and reaps orphans.
+		// The pause process starts as process 1 and reaps orphans.
 		pod.Spec.ShareProcessNamespace = &spec.Init
 	}
 	c := corev1.Container{
@@ -105,8 +106,8 @@ func (m *Builder) Pod(spec containers.Spec, node string) (*corev1.Pod, error) {
 		Command: literal(spec.Entrypoint), Args: literal(spec.Command), WorkingDir: spec.WorkDir, Env: environment(spec),
 		Resources: limits(spec),
 		TTY:       spec.TTY, Stdin: spec.TTY || spec.Interactive,
-		// Without a terminal, the program reads the end of its input when the session
-		// that gives it ends.
+		// Without a terminal, the program reads the end of its input when the session that sends the
+		// input ends.
 		StdinOnce:                spec.Interactive && !spec.TTY,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
@@ -125,12 +126,12 @@ func (m *Builder) Pod(spec containers.Spec, node string) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// Selectable reports whether a cluster accepts a label.
+// Selectable reports whether a label is valid in Kubernetes.
 func Selectable(key, value string) bool {
 	return len(validation.IsQualifiedName(key)) == 0 && len(validation.IsValidLabelValue(value)) == 0
 }
 
-// LabelsOf are the labels that a container was made with.
+// LabelsOf returns the labels with which a container was made.
 func LabelsOf(pod *corev1.Pod) map[string]string {
 	var all map[string]string
 	if json.Unmarshal([]byte(pod.Annotations[LabelsKey]), &all) != nil {
@@ -152,7 +153,7 @@ func onNode(node string) *corev1.Affinity {
 	}}}
 }
 
-// literal keeps a cluster from replacing $(NAME) in words.
+// literal escapes words so that a cluster does not replace $(NAME) in them.
 func literal(words []string) []string {
 	out := slices.Clone(words)
 	for i := range out {
@@ -161,7 +162,8 @@ func literal(words []string) []string {
 	return out
 }
 
-// environment is the spec's, where the last of equal names counts, with the GPUs.
+// environment returns the environment of the spec and the GPUs. Of variables with the same
+// name, the last one counts.
 func environment(spec containers.Spec) []corev1.EnvVar {
 	gpus := "void"
 	if len(spec.GPUs) > 0 {
@@ -169,7 +171,7 @@ func environment(spec containers.Spec) []corev1.EnvVar {
 	}
 	out := []corev1.EnvVar{}
 	if spec.TTY {
-		out = append(out, corev1.EnvVar{Name: "TERM", Value: "xterm"}) // as docker run -t does
+		out = append(out, corev1.EnvVar{Name: "TERM", Value: "xterm"}) // docker run -t does the same
 	}
 	for _, kv := range append(slices.Clone(spec.Env), VisibleGPUs+"="+gpus) {
 		name, value, _ := strings.Cut(kv, "=")
@@ -179,8 +181,8 @@ func environment(spec containers.Spec) []corev1.EnvVar {
 	return out
 }
 
-// limits are of memory and processors. A cluster limits the number of processes
-// for all pods of a node alike.
+// limits returns the limits of memory and processors. A cluster limits the number of processes
+// only for all pods of a node alike.
 func limits(spec containers.Spec) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
 	if spec.Memory > 0 {
@@ -199,13 +201,13 @@ func limits(spec containers.Spec) corev1.ResourceRequirements {
 	return r
 }
 
-// Owner marks fields of objects as set by carma.
+// Owner is the field manager of the fields that carma sets.
 const Owner = "carma"
 
-// NoDevices says why a pod gets no device nodes.
+// NoDevices is the reason why a pod gets no device nodes.
 const NoDevices = "a pod gets devices by claims only"
 
-// refused says which parts of a spec beside its options a cluster cannot do.
+// refused returns an error if a cluster cannot do a part of a spec other than its options.
 func refused(spec containers.Spec) error {
 	for _, r := range []struct {
 		asked bool

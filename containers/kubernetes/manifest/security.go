@@ -11,10 +11,10 @@ import (
 	"carma/containers/option"
 )
 
-// secure sets the user and the rights of the program. They are the same as for a task on
-// Docker: the runtime's seccomp filter and capabilities. A user that is not root has none
-// of these there, and gets none where set-uid programs raise no privileges. So they are
-// dropped here, and Pod Security's level restricted takes the pod.
+// secure sets the user and the privileges of the program. They are the same as for a task on
+// Docker: the runtime's seccomp filter and capabilities. A user other than root has no
+// capabilities on Docker, and gets none if set-uid programs cannot raise privileges. So the
+// capabilities are dropped here, and Pod Security's level restricted admits the pod.
 func secure(spec containers.Spec, pod *corev1.Pod, c *corev1.Container) error {
 	security := &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	c.SecurityContext = security
@@ -31,7 +31,7 @@ func secure(spec containers.Spec, pod *corev1.Pod, c *corev1.Container) error {
 	return err
 }
 
-// asUser sets user and groups. A cluster knows users by number only.
+// asUser sets user and groups. A cluster accepts only numeric users.
 func asUser(spec containers.Spec, pod *corev1.Pod, security *corev1.SecurityContext) error {
 	if len(spec.Groups) > 0 {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}

@@ -9,8 +9,8 @@ import (
 	"carma/containers"
 )
 
-// TestSecure: a task of a user that is not root has no capabilities, as on Docker, where
-// its programs cannot get them either; root keeps the runtime's.
+// TestSecure checks that a task of a user other than root has no capabilities, as on Docker,
+// where its programs cannot get any either. A task of root keeps the runtime's capabilities.
 func TestSecure(t *testing.T) {
 	b := NewBuilder(NewNamespaces("carma", nil), time.Minute, nil)
 	for _, row := range []struct {

@@ -10,17 +10,17 @@ import (
 	"carma/containers"
 )
 
-// LostAfter is the delay after which a deleted pod counts as lost, because its node does
-// not answer. It begins at the time at which the pod should have ended.
+// LostAfter is the time after which a deleted pod counts as lost, because its node does not
+// answer. It begins when the pod should have ended.
 const LostAfter = time.Minute
 
-// Gated reports whether a pod is not started.
+// Gated reports whether the scheduling gate still holds a pod.
 func Gated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == Gate })
 }
 
-// ProgramIn is the name of the container that has the program: the first one of a
-// Job's pod.
+// ProgramIn returns the name of the container that runs the program. In a Job's pod it is the
+// first container.
 func ProgramIn(pod *corev1.Pod) string {
 	if MadeByJob(pod) && len(pod.Spec.Containers) > 0 {
 		return pod.Spec.Containers[0].Name
@@ -55,8 +55,8 @@ func Status(pod *corev1.Pod) *corev1.ContainerStatus {
 // Running reports whether a pod's program runs.
 func Running(pod *corev1.Pod) bool { s := Status(pod); return s != nil && s.State.Running != nil }
 
-// Waiting says why the container does not run yet, or is nil if the kubelet has reported
-// nothing.
+// Waiting returns the kubelet's reason why the container does not run yet, or nil if it has
+// reported none.
 func Waiting(pod *corev1.Pod) *corev1.ContainerStateWaiting {
 	if s := Status(pod); s != nil {
 		return s.State.Waiting
@@ -64,7 +64,7 @@ func Waiting(pod *corev1.Pod) *corev1.ContainerStateWaiting {
 	return nil
 }
 
-// StateOf is a pod's state as of a container.
+// StateOf returns a pod's state as the state of a container.
 func StateOf(pod *corev1.Pod) containers.State {
 	switch {
 	case pod.Annotations[FaultKey] != "":
@@ -90,7 +90,7 @@ func DeletedByOthers(pod *corev1.Pod) bool {
 	if over && s.State.Terminated.ExitCode == 0 {
 		return false
 	}
-	// Its deletion was asked for so much earlier than it is due.
+	// The deletion was requested one grace period before the pod must have ended.
 	asked := pod.DeletionTimestamp.Time
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		asked = asked.Add(-time.Duration(*grace) * time.Second)
@@ -98,8 +98,8 @@ func DeletedByOthers(pod *corev1.Pod) bool {
 	return !over || !s.State.Terminated.FinishedAt.Time.Before(asked)
 }
 
-// disrupted: the cluster ended the pod, for a reason that is not the program's: its
-// node was drained or is gone, another pod took its place.
+// disrupted reports whether the cluster ended the pod for a reason outside the program: the
+// node was drained or is gone, or another pod preempted it.
 func disrupted(pod *corev1.Pod) bool {
 	if pod.Status.Reason == "Evicted" || pod.Status.Reason == "NodeLost" || pod.Status.Reason == "Terminated" || pod.Status.Reason == "NodeShutdown" {
 		return true
@@ -109,7 +109,7 @@ func disrupted(pod *corev1.Pod) bool {
 	})
 }
 
-// ExitOf says how a pod ended, or returns false if it has not ended.
+// ExitOf returns the exit of a pod, or false if it has not ended.
 func ExitOf(pod *corev1.Pod) (containers.Exit, bool) {
 	if fault := pod.Annotations[FaultKey]; fault != "" {
 		return containers.Exit{Code: 127, Error: fault}, true
@@ -137,7 +137,7 @@ func ExitOf(pod *corev1.Pod) (containers.Exit, bool) {
 	return containers.Exit{}, false
 }
 
-// terminated converts the end that the kubelet reports.
+// terminated converts the termination that the kubelet reports.
 func terminated(pod *corev1.Pod, t *corev1.ContainerStateTerminated) containers.Exit {
 	e := containers.Exit{Code: int(t.ExitCode), Started: t.StartedAt.UTC(), Finished: t.FinishedAt.UTC()}
 	switch t.Reason {
@@ -157,11 +157,11 @@ func terminated(pod *corev1.Pod, t *corev1.ContainerStateTerminated) containers.
 	return e
 }
 
-// nodeRefused begins the message of a pod that its node refused. The table of failed
-// starts knows it.
+// nodeRefused is the prefix of the message about a pod that its node refused. The table of
+// start failures contains it.
 const nodeRefused = "the node refused the pod: "
 
-// GPUsOf returns the UUIDs of the GPUs that a pod of carma's was made for.
+// GPUsOf returns the UUIDs of the GPUs for which carma made a pod.
 func GPUsOf(pod *corev1.Pod) []string {
 	if uuids := pod.Annotations[jobAnnotations[VisibleGPUs]]; uuids != "" {
 		return strings.Split(uuids, ",")

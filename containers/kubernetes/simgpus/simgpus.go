@@ -1,11 +1,10 @@
-// Package simgpus is a DRA driver for simulated GPUs, for tests and demos of a
-// cluster. It publishes a node's simulated GPUs, whose memory many claims may
-// share, and gives a pod what it needs to use them. NVIDIA's driver does the same
-// for real GPUs.
+// Package simgpus is a DRA driver for simulated GPUs, for tests and demos of a cluster. It
+// publishes a node's simulated GPUs, whose memory many claims may share, and mounts in a pod
+// the files that it needs to use them. NVIDIA's driver does the same for real GPUs.
 //
-// A kubelet finds the driver by a socket in its folder for plugins, asks which
-// services it has, and calls it before the first container of a pod with a claim
-// is started, and after the last one has ended.
+// A kubelet finds the driver by a socket in its folder for plugins, and asks for its services.
+// It calls the driver before it starts the first container of a pod with a claim, and after the
+// last container has ended.
 package simgpus
 
 import (
@@ -33,23 +32,22 @@ import (
 type Options struct {
 	// Cluster is the driver that publishes the GPUs.
 	Cluster *kubernetes.Driver
-	// Node is this machine's name in the cluster.
+	// Node is the name of this machine in the cluster.
 	Node string
-	// UUIDs are the node's simulated GPUs, each of a model and with this many bytes of
-	// memory.
+	// UUIDs lists the node's simulated GPUs. All have this model and this many bytes of memory.
 	UUIDs []string
 	Model string
 	Bytes int64
-	// Kubelet is the kubelet's folder, /var/lib/kubelet as a rule. CDI is a folder
-	// in which the node's container runtime looks for CDI files.
+	// Kubelet is the kubelet's folder, usually /var/lib/kubelet. CDI is a folder in which the
+	// node's container runtime searches CDI files.
 	Kubelet, CDI string
-	// Mounts and Env give each pod with a GPU the simulated server's socket, and the path
-	// to find it.
+	// Mounts and Env give each pod with a GPU the simulated server's socket and the path of the
+	// socket.
 	Mounts []containers.Mount
 	Env    []string // KEY=value
 }
 
-// Plugin is the running driver. Its methods may be called at once.
+// Plugin is the running driver. Its methods may be called concurrently.
 type Plugin struct {
 	dra.UnimplementedDRAPluginServer
 	registration.UnimplementedRegistrationServer
@@ -63,9 +61,9 @@ type Plugin struct {
 	offered chan struct{} // closed when the GPUs are first published
 }
 
-// Start serves the kubelet until [Plugin.Close]. The GPUs are published each time that
-// the kubelet has taken the driver in: before, it could prepare no claim, and one that
-// is started again takes back the GPUs of drivers that it does not know yet.
+// Start serves the kubelet until [Plugin.Close]. The driver publishes its GPUs each time the
+// kubelet has registered it. Before, the kubelet could prepare no claim, and a restarted
+// kubelet deletes the slices of drivers that have not registered yet.
 func Start(ctx context.Context, opts Options) (*Plugin, error) {
 	p := &Plugin{opts: opts, slice: kubernetes.Slice(opts.Node, opts.Model, opts.UUIDs, opts.Bytes), offered: make(chan struct{})}
 	folder := filepath.Join(opts.Kubelet, "plugins", kubernetes.SimulatedDriver)
@@ -76,7 +74,7 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 	}
 	service := func(s *grpc.Server) { dra.RegisterDRAPluginServer(s, p) }
 	err := p.listen(p.socket(), service)
-	// Last: from here on the kubelet sends claims.
+	// This socket comes last, because the kubelet sends claims once it exists.
 	if err == nil {
 		err = p.listen(p.registrar(), func(s *grpc.Server) { registration.RegisterRegistrationServer(s, p) })
 	}
@@ -86,7 +84,7 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 	return p, nil
 }
 
-// Offered is closed when the kubelet has taken the driver in and the GPUs are published.
+// Offered is closed when the kubelet has registered the driver and the GPUs are published.
 func (p *Plugin) Offered() <-chan struct{} { return p.offered }
 
 func (p *Plugin) socket() string {
@@ -113,7 +111,7 @@ func (p *Plugin) listen(socket string, register func(*grpc.Server)) error {
 	return nil
 }
 
-// Close takes the GPUs back. Pods that have some keep them.
+// Close withdraws the GPUs. Pods that use some keep them.
 func (p *Plugin) Close(ctx context.Context) error {
 	for i := len(p.stop) - 1; i >= 0; i-- {
 		p.stop[i]()
@@ -128,8 +126,8 @@ func (p *Plugin) GetInfo(context.Context, *registration.InfoRequest) (*registrat
 	}, nil
 }
 
-// NotifyRegistrationStatus publishes the GPUs if the kubelet has taken the driver in.
-// One that refuses, or hears of an error here, asks again.
+// NotifyRegistrationStatus publishes the GPUs if the kubelet has registered the driver. A
+// kubelet that refuses the driver, or gets an error here, registers it again later.
 func (p *Plugin) NotifyRegistrationStatus(ctx context.Context, r *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	if r.PluginRegistered {
 		if err := p.opts.Cluster.Offer(ctx, p.slice); err != nil {
@@ -167,7 +165,7 @@ func (p *Plugin) prepare(ctx context.Context, claim *dra.Claim) ([]*dra.Device, 
 		if g.Share != "" {
 			d.ShareId = &g.Share
 		}
-		if i == 0 { // a pod gets the same for all its GPUs
+		if i == 0 { // a pod gets the same files for all its GPUs
 			d.CdiDeviceIds = []string{kind + "=" + claim.Uid}
 		}
 		devices = append(devices, d)
@@ -175,14 +173,14 @@ func (p *Plugin) prepare(ctx context.Context, claim *dra.Claim) ([]*dra.Device, 
 	return devices, nil
 }
 
-// kind is the CDI kind of a claim's simulated GPUs.
+// kind is the CDI kind of a claim for simulated GPUs.
 const kind = kubernetes.SimulatedDriver + "/claim"
 
 func (p *Plugin) file(uid string) string {
 	return filepath.Join(p.opts.CDI, strings.ReplaceAll(kind, "/", "-")+"-"+uid+".json")
 }
 
-// write makes a claim's CDI file, whole or not at all.
+// write makes a claim's CDI file atomically.
 func (p *Plugin) write(uid string) error {
 	mounts := []map[string]any{}
 	for _, m := range p.opts.Mounts {

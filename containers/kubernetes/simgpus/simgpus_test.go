@@ -35,7 +35,7 @@ var codecs = func() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }()
 
-// apiserver has one claim, of both GPUs, and keeps the published slice.
+// apiserver serves one claim for both GPUs, and stores the published slice.
 type apiserver struct {
 	mu    sync.Mutex
 	slice *resourcev1.ResourceSlice
@@ -65,13 +65,13 @@ func (a *apiserver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestKubelet plays the kubelet: it finds the driver, has a claim prepared twice,
-// and taken back twice.
+// TestKubelet acts as the kubelet: it registers the driver, and prepares and unprepares a claim
+// twice.
 func TestKubelet(t *testing.T) {
 	api := &apiserver{}
 	server := httptest.NewServer(api)
 	defer server.Close()
-	// A socket's path must be short.
+	// The path of a socket must be short.
 	dir, err := os.MkdirTemp("", "dra")
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestKubelet(t *testing.T) {
 	if status(false); api.slice != nil {
 		t.Error("the GPUs are published before the kubelet has taken the driver in")
 	}
-	for range 2 { // a kubelet that is started again has taken the GPUs back
+	for range 2 { // a restarted kubelet has deleted the slices
 		api.slice = nil
 		status(true)
 		if api.slice == nil || len(api.slice.Spec.Devices) != 2 || *api.slice.Spec.Devices[1].Attributes[manifest.UUIDAttribute].StringValue != "GPU-b" {

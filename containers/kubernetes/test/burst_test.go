@@ -26,15 +26,15 @@ var (
 	burstTell   = flag.Duration("burst.tell", 10*time.Second, "how often the agent of each node tells something; 0: once")
 )
 
-// TestBurst submits many tasks at once to a daemon, on a cluster of fake nodes, and prints
-// how long they take from their submission to carma's decision, from there to the
-// scheduler's allocation, and to their start. make kubernetes-scale runs it. It asks for no
-// time, but each task must be launched once, and no GPU overbooked.
+// TestBurst submits many tasks at once to a daemon on a cluster of fake nodes. It prints the
+// times from submission to carma's decision, to the scheduler's allocation, and to the start.
+// make kubernetes-scale runs it. It has no time limit, but each task must be launched once, and
+// no GPU allocated twice.
 func TestBurst(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute")
 	}
-	t.Setenv("KUBERNETES_NODE_GRACE", "24h") // no kubelet says that a node is alive
+	t.Setenv("KUBERNETES_NODE_GRACE", "24h") // no kubelet reports that a node is alive
 	c := newCluster(t, "--no-node")
 	c.namespace("carma")
 	f := fleet.New(t, c.kubeconfig)
@@ -50,7 +50,7 @@ func TestBurst(t *testing.T) {
 	})
 	allocated := f.Allocations(t)
 	f.Kubelets(t)
-	time.Sleep(5 * time.Second) // the rest of the cluster's start
+	time.Sleep(5 * time.Second) // until the cluster's start has finished
 
 	cpu, daemonBefore := f.CPU(), fleet.CPUOf(d.cmd.Process.Pid)
 	began := time.Now()
@@ -87,7 +87,7 @@ func TestBurst(t *testing.T) {
 	d.steady(*burstSteady)
 }
 
-// tellTimes prints how long tasks took, each in one attempt. allocated has the time at
+// tellTimes prints the times of tasks that each had one attempt. allocated contains the time at
 // which the claim of each attempt was allocated.
 func tellTimes(t *testing.T, tasks []api.Task, allocated map[string]time.Time) {
 	t.Helper()
@@ -117,8 +117,7 @@ func tellTimes(t *testing.T, tasks []api.Task, allocated map[string]time.Time) {
 	}
 }
 
-// steady prints the daemon's use of processors and memory while only its tasks' activity
-// changes.
+// steady prints the daemon's CPU time and memory while only the activity of its tasks changes.
 func (d *daemon) steady(span time.Duration) {
 	if span <= 0 {
 		return

@@ -19,9 +19,9 @@ import (
 	"carma/containers/kubernetes"
 )
 
-// TestNeverOver: two drivers that know nothing of each other pin 160 claims onto 8 GPUs
-// of 80 GiB. Whatever the order, the scheduler never allocates more on a GPU than it has,
-// each claim that was given up did not fit, and the others have their GPU.
+// TestNeverOver: two drivers that do not know each other pin 160 claims to 8 GPUs of 80 GiB. In
+// any order, the scheduler never allocates more than a GPU has, no claim that was given up
+// would have fitted, and all others have their GPU.
 func TestNeverOver(t *testing.T) {
 	const gpus, each, memory = 8, 80, int64(80 << 30)
 	c := newCluster(t, "--no-node")
@@ -34,7 +34,7 @@ func TestNeverOver(t *testing.T) {
 	defer cancel()
 	var starts sync.WaitGroup
 	defer starts.Wait()
-	defer cancel() // before the wait
+	defer cancel() // cancelled before the wait
 	var over atomic.Int64
 	type want struct {
 		gpu   int
@@ -65,7 +65,7 @@ func TestNeverOver(t *testing.T) {
 					err = d.Start(ctx, id)
 				}
 				if ctx.Err() != nil {
-					return // it is bound, and waits for a kubelet that is not there
+					return // it is bound, and waits because there is no kubelet
 				}
 				if fault, ok := errors.AsType[*containers.StartFault](err); !ok || fault.Code != "gpu-taken" {
 					t.Errorf("%s/%s: %v, want gpu-taken", namespace, name, err)
@@ -126,7 +126,7 @@ func (c *cluster) booked() (bound int, sums map[string]int64) {
 
 func quantity(q resource.Quantity) int64 { return q.Value() }
 
-// fakeNode is a node without a kubelet: pods that are bound to it do not run.
+// fakeNode makes a node without a kubelet. Pods that are bound to it do not run.
 func (c *cluster) fakeNode(name string) {
 	c.t.Helper()
 	c.must(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q},"status":{"capacity":{"cpu":"1k","memory":"4Ti","pods":"500"},
@@ -136,7 +136,7 @@ func (c *cluster) fakeNode(name string) {
 	c.must(http.MethodPost, lease[:len(lease)-len(name)-1], fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"holderIdentity":%q}}`, name, name))
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	done.Go(func() { // it lives
+	done.Go(func() { // renews the node's Lease
 		for tick := time.NewTicker(5 * time.Second); ; {
 			body := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
 			c.send(http.MethodPatch, lease, "application/merge-patch+json", []byte(body))

@@ -23,31 +23,30 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// patience bounds waiting for something that should happen; the machine may be busy.
+// patience is the time limit of each wait. It is long because the machine may be busy.
 const patience = 3 * time.Minute
 
-// cluster is a Kubernetes on this machine, for one test. It is asked as its
-// administrator.
+// cluster is a Kubernetes on this machine for one test. Requests are sent as its administrator.
 type cluster struct {
 	t          *testing.T
-	state      string // its folder
+	state      string // folder of the cluster
 	kubeconfig string
 	url        string
 	http       *http.Client
-	kinds      map[string][]kind // by group and version
+	kinds      map[string][]kind // kinds by group and version
 }
 
-// kind is a kind of objects as the apiserver lists it.
+// kind is a kind of objects in the apiserver's list.
 type kind struct {
 	Name, Kind string
 	Namespaced bool
 }
 
-// clusters were started up to now; tests do so one after the other.
+// clusters counts the started clusters; tests start them one after the other.
 var clusters int
 
-// newCluster starts a cluster, and stops it at the end of the test. Without its
-// programs the test is skipped. Arguments are up.sh's.
+// newCluster starts a cluster, and stops it at the end of the test. It skips the test if the
+// programs are not built. args are passed to up.sh.
 func newCluster(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -60,8 +59,8 @@ func newCluster(t *testing.T, args ...string) *cluster {
 		}
 		t.Fatalf("%v: %s", err, out)
 	}
-	// Separate from a cluster that somebody uses, and from another test's cluster, whose
-	// certificates clients in this process remember. A socket's path must be short.
+	// The cluster is separate from a cluster that somebody uses, and from another test's cluster,
+	// whose certificates clients in this process have cached. The path of a socket must be short.
 	clusters++
 	c := &cluster{t: t, state: fmt.Sprintf("%s-%d", cmp.Or(os.Getenv("KUBERNETES_STATE"), "/tmp/ck-tests"), clusters), kinds: map[string][]kind{}}
 	t.Setenv("KUBERNETES_STATE", c.state)
@@ -116,7 +115,7 @@ func (c *cluster) kill(part string) {
 
 func (c *cluster) up() { c.t.Helper(); c.script("up.sh") }
 
-// until waits for something.
+// until waits until ok returns true.
 func (c *cluster) until(what string, ok func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(50 * time.Millisecond) {
@@ -146,7 +145,7 @@ func (c *cluster) send(method, path, kind string, body []byte) (code int, answer
 	return res.StatusCode, answer
 }
 
-// must sends a request that must be granted.
+// must sends a request that must succeed.
 func (c *cluster) must(method, path string, body string) []byte {
 	c.t.Helper()
 	kind := "application/json"
@@ -174,7 +173,7 @@ func get[T any](c *cluster, path string) (out T, ok bool) {
 	return out, true
 }
 
-// namespace makes one, and waits until pods can be made there.
+// namespace makes a namespace, and waits until pods can be made there.
 func (c *cluster) namespace(name string) {
 	c.t.Helper()
 	c.must(http.MethodPost, "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
@@ -184,10 +183,10 @@ func (c *cluster) namespace(name string) {
 	})
 }
 
-// bring puts the images of an archive onto the node.
+// bring loads the images of an archive onto the node.
 func (c *cluster) bring(archive string) { c.t.Helper(); c.script("import.sh", archive) }
 
-// all are the numbers of the processes whose command line has a word.
+// all returns the pids of the processes whose command line contains a word.
 func all(word string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {

@@ -20,13 +20,14 @@ import (
 	"carma/runner/api"
 )
 
-// launch are the points of a launch: with -short, only they are visited.
+// launch lists the failpoints of a launch. With -short, only these are tested.
 var launch = []string{
 	"decisions-stored", "engine-after-attached", "engine-after-create", "engine-after-start", "engine-before-attached", "engine-before-create", "engine-before-start",
 	"worker-begins", "worker-begun", "worker-start-posted",
 }
 
-// never says why a failpoint is not reached on a cluster, or is empty if it is reached.
+// never returns the reason why a failpoint is not reached on a cluster, or empty if it is
+// reached.
 func never(point string) string {
 	for prefix, why := range map[string]string{
 		"containerd-": "containerd's own", "engine-before-pull": "the kubelet pulls", "engine-after-pull": "the kubelet pulls", "suspend-": "a cluster suspends nothing", "resume-": "a cluster suspends nothing", "resize-": "a claim cannot be changed",
@@ -38,7 +39,8 @@ func never(point string) string {
 	return ""
 }
 
-// nth is which visit of a point kills the daemon: some are visited at the start.
+// nth returns the visit of a failpoint at which the daemon dies. Some failpoints are also
+// visited when the daemon starts.
 func nth(point string) int {
 	switch {
 	case strings.HasPrefix(point, "journal-"):
@@ -49,16 +51,16 @@ func nth(point string) int {
 	return 1
 }
 
-// TestFailpoints kills the daemon at each point of the program while tasks start and end,
-// and starts it again. A task runs all the time; each attempt is started once, according
-// to the node's containerd; all tasks end; no pod or claim is left. POINT in the
-// environment chooses points by their beginning.
+// TestFailpoints kills the daemon at each failpoint while tasks start and end, and restarts it.
+// One task runs all the time. The node's containerd must have started each attempt once, all
+// tasks must end, and no pod or claim may be left. The environment variable POINT selects
+// failpoints by their prefix.
 func TestFailpoints(t *testing.T) {
 	points, err := failpoint.Points("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := os.Getenv("TEST_CARMA_POINTS") // built with the tag failpoints
+	program := os.Getenv("TEST_CARMA_POINTS") // this program has the build tag failpoints
 	if program == "" {
 		program = filepath.Join(t.TempDir(), "carma")
 		if out, err := exec.Command("go", "build", "-trimpath", "-tags", "failpoints", "-o", program, "carma/containers/kubernetes/cmd/carma-kubernetes").CombinedOutput(); err != nil {
@@ -99,12 +101,12 @@ func TestFailpoints(t *testing.T) {
 	}
 }
 
-// dies makes the daemon die at a point, in the middle of work.
+// dies makes the daemon die at a failpoint while tasks start and end.
 func (d *daemon) dies(point string) {
 	d.t.Helper()
 	d.end(syscall.SIGTERM)
 	at := fmt.Sprintf("%s:kill:%d", point, nth(point))
-	if point == "sweep-removes" { // there is something to remove only after a death elsewhere
+	if point == "sweep-removes" { // there is something to remove only after the daemon has died elsewhere
 		d.env = []string{"CARMA_FAILPOINT=worker-end-stored:kill:1"}
 		d.start(ready)
 		d.work(point + "-before")
@@ -116,7 +118,7 @@ func (d *daemon) dies(point string) {
 	}
 	for i := 0; d.deaths == 0 && i < 3; i++ {
 		d.work(fmt.Sprint(point, "-", i))
-		if d.deaths == 0 { // at the end, or at the next start
+		if d.deaths == 0 { // the failpoint is at the end of a daemon, or at its next start
 			_ = d.cmd.Process.Signal(syscall.SIGTERM)
 			<-d.exited
 			if !d.cmd.ProcessState.Success() || !d.start(ready) {
@@ -132,7 +134,7 @@ func (d *daemon) dies(point string) {
 	}
 }
 
-// died checks that the failpoint killed the daemon, and starts the daemon without it.
+// died checks that the failpoint killed the daemon, and restarts it without the failpoint.
 func (d *daemon) died() {
 	d.t.Helper()
 	<-d.exited
@@ -148,7 +150,7 @@ func (d *daemon) died() {
 	}
 }
 
-// again does something until the daemon has done it; it may die of it.
+// again repeats f until the daemon has done it. The daemon may die of it.
 func (d *daemon) again(what string, f func(ctx context.Context) error) error {
 	d.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -170,7 +172,7 @@ func (d *daemon) again(what string, f func(ctx context.Context) error) error {
 	}
 }
 
-// work makes tasks come and go: one ends, one is stopped, one is removed.
+// work submits tasks: one ends, one is stopped, one is removed.
 func (d *daemon) work(name string) {
 	d.t.Helper()
 	quick := block(name+"-quick", name)
@@ -206,8 +208,8 @@ func (d *daemon) work(name string) {
 	}
 }
 
-// comes waits until a task is in a phase, in its first attempt. The daemon may die
-// meanwhile.
+// comes waits until a task is in a phase, in its first attempt. The daemon may die in the
+// meantime.
 func (d *daemon) comes(name, phase string) {
 	d.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {

@@ -17,8 +17,8 @@ import (
 	"carma/runner/suspend"
 )
 
-// freeze stops the threads of a task's container, as suspending does, and returns a
-// function that lets them continue.
+// freeze stops the threads of a task's container, like a suspension, and returns a function
+// that lets them continue.
 func (c *cluster) freeze(word string) (thaw func()) {
 	c.t.Helper()
 	pids := all(word)
@@ -44,7 +44,7 @@ func (c *cluster) freeze(word string) (thaw func()) {
 	}
 }
 
-// booking is the memory that a claim has allocated, and for how many pods.
+// booking returns the memory that a claim has allocated, and the number of its pods.
 func (c *cluster) booking(path string) (bytes int64, pods int) {
 	c.t.Helper()
 	claim, ok := get[resourcev1.ResourceClaim](c, path)
@@ -57,12 +57,12 @@ func (c *cluster) booking(path string) (bytes int64, pods int) {
 	return bytes, len(claim.Status.ReservedFor)
 }
 
-// TestFrozen shows why carma suspends nothing on a cluster. While a task's container is
-// frozen, another claim for its GPU's memory is refused: the scheduler accounts for it,
-// and a claim keeps its bytes as long as its pod exists. The claim cannot ask for less,
-// and its allocation cannot be reduced. If somebody removes the pod's name from it, the
-// cluster restores it. Only if both are deleted at once is the memory free; then nothing
-// reserves it for the first pod again, and both are on the GPU.
+// TestFrozen shows why carma suspends nothing on a cluster. While a task's container is frozen,
+// another claim for its GPU's memory is refused, because a claim keeps its bytes as long as its
+// pod exists. The claim cannot request less, and its allocation cannot be reduced. If somebody
+// removes the pod's name from the claim, the cluster restores it. The memory is free only if
+// both the name and the allocation are deleted at once. Then no claim reserves the memory for
+// the first pod any more, and both pods are on the GPU.
 func TestFrozen(t *testing.T) {
 	c, _, d := bench(t)
 	first := block("first", "frozen-first")
@@ -114,7 +114,7 @@ func TestFrozen(t *testing.T) {
 		return bytes == 30<<30 && pods == 1
 	})
 
-	// An administrator may wipe it out; carma has no right to.
+	// An administrator may delete it, but carma lacks the right.
 	c.must(http.MethodPatch, claim+"/status", `{"status":{"allocation":null,"reservedFor":null}}`)
 	id, err = start("frozen-third")
 	if err != nil {

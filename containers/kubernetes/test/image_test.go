@@ -11,10 +11,10 @@ import (
 	"carma/containers/containerstest"
 )
 
-// tool is the image of the suite's program; its registry is asked by nobody.
+// tool is the image of the suite's program. Its registry is never asked.
 const tool = "localhost/carma/suite-tool:1"
 
-// bringTool puts the suite's program onto the node.
+// bringTool loads the suite's image onto the node.
 func (c *cluster) bringTool() {
 	c.t.Helper()
 	archive, err := containerstest.ToolArchive(tool)
@@ -33,8 +33,8 @@ func (c *cluster) bringBytes(archive []byte) {
 	c.bring(file)
 }
 
-// bringDaemon puts the image of daemon and agents onto the node, made from nothing as
-// for a release, with the tags' names.
+// bringDaemon builds the image of daemon and agents as for a release, and loads it onto the
+// node under the given tags.
 func (c *cluster) bringDaemon(t *testing.T, tags ...string) {
 	t.Helper()
 	for _, tag := range tags {

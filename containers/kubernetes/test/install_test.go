@@ -25,8 +25,8 @@ import (
 
 var noTime metav1.Time
 
-// overlay is the simulated overlay for this cluster: pods have no network here but the
-// machine's own, and nobody makes the apiserver's service address work.
+// overlay is the simulated overlay for this cluster. Pods have only the machine's network here,
+// and the apiserver's service address does not work.
 const overlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [%[1]s/overlays/simulated]
@@ -74,7 +74,7 @@ patches:
               - {name: gpus, hostPath: {path: %[4]s/sim}}
 `
 
-// installation renders the manifests of this installation, with a version of the image.
+// installation renders the manifests of the installation, for an image with this tag.
 func (c *cluster) installation(tag string) []object {
 	c.t.Helper()
 	port := c.url[strings.LastIndexByte(c.url, ':')+1:]
@@ -82,7 +82,7 @@ func (c *cluster) installation(tag string) []object {
 	return kustomized(c.t, overlay, tag, port, c.state, listen)
 }
 
-// volume is a volume of the node for the daemon's journal.
+// volume makes a volume of the node for the daemon's journal.
 func (c *cluster) volume() {
 	c.t.Helper()
 	dir := filepath.Join(c.state, "journal")
@@ -114,14 +114,14 @@ func (c *cluster) rolled() {
 	})
 }
 
-// ask returns a client of the daemon in its pod, by its socket on the node.
+// ask returns a client of the daemon in its pod, through its socket on the node.
 func (c *cluster) ask() *daemon {
 	c.t.Helper()
 	pod, ok := get[corev1.Pod](c, "/api/v1/namespaces/carma/pods/carma-daemon-0")
 	if !ok {
 		c.t.Fatal("there is no pod of the daemon")
 	}
-	link := filepath.Join("/tmp", "ck-"+string(pod.UID)[:8]) // a socket's path must be short
+	link := filepath.Join("/tmp", "ck-"+string(pod.UID)[:8]) // the path of a socket must be short
 	if err := os.Symlink(filepath.Join(c.state, "kubelet/pods", string(pod.UID), "volumes/kubernetes.io~empty-dir/run"), link); err != nil {
 		c.t.Fatal(err)
 	}
@@ -129,14 +129,14 @@ func (c *cluster) ask() *daemon {
 	return &daemon{process: &process{t: c.t}, api: api.NewClient(filepath.Join(link, "carma.sock"))}
 }
 
-// tasks are the pods of tasks in a namespace.
+// tasks returns the pods of tasks in a namespace.
 func (c *cluster) tasks(namespace string) []corev1.Pod {
 	c.t.Helper()
 	list, _ := get[corev1.PodList](c, "/api/v1/namespaces/"+namespace+"/pods?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dcarma")
 	return list.Items
 }
 
-// empty waits until neither pods nor claims of tasks are left.
+// empty waits until a namespace has neither pods nor claims of tasks.
 func (c *cluster) empty(namespace string) {
 	c.t.Helper()
 	var left []string
@@ -158,8 +158,8 @@ func (c *cluster) empty(namespace string) {
 	})
 }
 
-// block is a task of the suite's program that runs until it gets a signal, and then
-// ends with 0. word is its own.
+// block returns a task that runs the suite's program until it gets a signal, and then ends with
+// 0. word identifies its process.
 func block(name, word string) api.Submit {
 	return api.Submit{Name: name, Image: tool, Mem: 512 << 20, Command: []string{"out:" + word, "block:0"}, Pull: "never"}
 }
@@ -174,7 +174,7 @@ func (c *cluster) printed(line string) bool {
 }
 
 // finish ends a task of block normally. A program may count as running before it handles
-// signals; its output shows that it does.
+// signals, so finish waits for its first output.
 func (c *cluster) finish(word string) {
 	c.t.Helper()
 	c.until(word+" is printed", func() bool { return c.printed(word) })
@@ -187,10 +187,9 @@ func (c *cluster) finish(word string) {
 	}
 }
 
-// TestInstall: installed by the manifests, daemon and agent run as pods with the rights
-// that are listed. A user comes over TLS ([cluster.testListen]). Tasks run, continue
-// while both are upgraded, and end once. After uninstalling in the documented order
-// everything is gone.
+// TestInstall checks an installation by the manifests. Daemon and agent run as pods with the
+// listed rights. A user connects over TLS ([cluster.testListen]). Tasks run, continue while
+// both are upgraded, and end once. After the documented uninstallation no object is left.
 func TestInstall(t *testing.T) {
 	c := newCluster(t)
 	c.bringTool()
@@ -210,7 +209,7 @@ func TestInstall(t *testing.T) {
 		return err == nil && len(gpus) == 4 && !slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.Fault != "" })
 	})
 
-	// No more than the listed rights.
+	// They have only the listed rights.
 	for _, r := range [][]string{{"list", "", "secrets", "carma"}, {"create", "", "pods", "default"}, {"patch", "", "nodes", ""}, {"delete", "resource.k8s.io", "resourceslices", ""}, {"create", "", "pods/exec", "kube-system"}} {
 		if c.may("carma-daemon", r[0], r[1], r[2], r[3]) {
 			t.Errorf("the daemon may %v", r)
@@ -247,8 +246,7 @@ func TestInstall(t *testing.T) {
 	c.finish("install-one")
 	d.ends("one", 1)
 
-	// Uninstalling: tasks first, so that the daemon removes its finalizers from their
-	// pods.
+	// Uninstall. The tasks go first, so that the daemon removes its finalizers from their pods.
 	if _, err := d.api.Stop(t.Context(), "two", api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +268,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// gone waits until a namespace that is deleted is gone.
+// gone waits until a deleted namespace is gone.
 func (c *cluster) gone(name string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -284,7 +282,7 @@ func (c *cluster) gone(name string) {
 	}
 }
 
-// uids are the pods that have not ended.
+// uids returns the uids of the pods that have not ended.
 func uids(pods []corev1.Pod) (out []string) {
 	for i := range pods {
 		if pods[i].Status.Phase == corev1.PodRunning {

@@ -12,7 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// jobAsking is a Job that has only these annotations.
+// jobAsking makes a Job with only these annotations.
 func jobAsking(t *testing.T, name string, annotations map[string]string, args ...string) string {
 	t.Helper()
 	var job map[string]any
@@ -27,7 +27,7 @@ func jobAsking(t *testing.T, name string, annotations map[string]string, args ..
 	return string(text)
 }
 
-// complete waits until a Job has succeeded, in its first pod.
+// complete waits until a Job has succeeded with its first pod.
 func (c *cluster) complete(job string) {
 	c.t.Helper()
 	c.until("Job "+job+" is complete", func() bool {
@@ -39,11 +39,10 @@ func (c *cluster) complete(job string) {
 	}
 }
 
-// TestJobAsks: Jobs whose request is not an amount of memory, from kubectl to their end
-// on the real cluster. One names a model, and its claim has carma's estimate. One asks
-// for 2 GPUs, and has one claim with two devices of its node; its program's environment
-// names both. One asks for more GPUs than a node has, and its owner gets an event that
-// says so.
+// TestJobAsks runs Jobs whose request is not an amount of memory, from kubectl to their end on
+// the real cluster. One names a model, and its claim has carma's estimate. One requests 2 GPUs,
+// and has one claim with two devices of its node, which are named in its program's environment.
+// One requests more GPUs than a node has, and its owner gets an event with that reason.
 func TestJobAsks(t *testing.T) {
 	c := newCluster(t)
 	c.bringTool()

@@ -19,7 +19,7 @@ import (
 
 const labJobs = "/apis/batch/v1/namespaces/lab/jobs"
 
-// job makes an annotated Job of the suite's program; more is further fields of its spec.
+// job makes an annotated Job of the suite's program. more contains further fields of its spec.
 func (c *cluster) job(name, memory, more string, args ...string) {
 	c.t.Helper()
 	c.must(http.MethodPost, labJobs, jobText(name, memory, more, args...))
@@ -53,18 +53,18 @@ func (c *cluster) refusal(job string) string {
 	return list.Items[0].Message
 }
 
-// podsOf are the pods of a Job.
+// podsOf returns the pods of a Job.
 func (c *cluster) podsOf(job string) []corev1.Pod {
 	c.t.Helper()
 	list, _ := get[corev1.PodList](c, "/api/v1/namespaces/lab/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3D"+job)
 	return list.Items
 }
 
-// TestJobs: on the real apiserver with its policies, Job controller, scheduler and
-// kubelet, annotated Jobs are tasks. One that was made without a daemon is adopted; one
-// that runs continues while the daemon is killed; after a GPU OOM the daemon is killed,
-// and the replacement gets a larger claim. The end of a Job ends its task, and stopping a
-// task suspends its Job. No attempt exists twice, and no claim is left.
+// TestJobs checks on the real apiserver with its policies, Job controller, scheduler and
+// kubelet that annotated Jobs are tasks. A Job that was made without a daemon is adopted. A
+// running Job continues while the daemon is killed. After a GPU OOM the daemon is killed, and
+// the replacement gets a larger claim. The end of a Job ends its task, and stopping a task
+// suspends its Job. No attempt exists twice, and no claim is left.
 func TestJobs(t *testing.T) {
 	c := newCluster(t)
 	c.bringTool()
@@ -80,7 +80,7 @@ func TestJobs(t *testing.T) {
 		"needs a name of its own":               strings.Replace(jobText("x-", "1Gi", "", "exit:0"), `"name"`, `"generateName"`, 1),
 		"are carma's own":                       strings.Replace(jobText("x", "1Gi", "", "exit:0"), "carma.dev/memory", "other", 1),
 	} {
-		// Each policy takes effect in its own time.
+		// Each policy takes effect after a delay of its own.
 		c.until("a Job is refused: "+says, func() bool {
 			code, answer := c.send(http.MethodPost, labJobs+"?dryRun=All", "application/json", []byte(text))
 			return code == http.StatusUnprocessableEntity && strings.Contains(string(answer), says)
@@ -109,7 +109,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("the owner is %s", wrong.User)
 	}
 
-	// Out of memory; the daemon is killed while the Job makes the next pod.
+	// A GPU OOM. The daemon is killed while the Job makes the next pod.
 	c.job("grows", "1Gi", "", "out:torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "exit:1")
 	d.sees("lab/grows", "it waits for its Job", func(t api.Task) bool { return t.Phase == "held" })
 	d.end(syscall.SIGKILL)

@@ -15,8 +15,8 @@ import (
 	"carma/runner/api"
 )
 
-// bench is a cluster with an agent and a daemon on this machine, for namespace lab. flags
-// are the daemon's.
+// bench returns a cluster with an agent and a daemon on this machine, for namespace lab. flags
+// are flags of the daemon.
 func bench(t *testing.T, flags ...string) (*cluster, *process, *daemon) {
 	t.Helper()
 	c := newCluster(t)
@@ -30,7 +30,7 @@ func bench(t *testing.T, flags ...string) (*cluster, *process, *daemon) {
 	return c, agent, d
 }
 
-// healthy waits until the daemon has all GPUs of the node, without a fault.
+// healthy waits until the daemon reports all GPUs of the node without a fault.
 func (d *daemon) healthy() {
 	d.t.Helper()
 	(&cluster{t: d.t}).until("four GPUs without a fault", func() bool {
@@ -39,17 +39,16 @@ func (d *daemon) healthy() {
 	})
 }
 
-// runOnly waits until exactly these pods run. A pod that is created again has another
-// identity.
+// runOnly waits until exactly these pods run. A pod that is made again has another uid.
 func (c *cluster) runOnly(when string, pods []string) {
 	c.t.Helper()
 	c.until(fmt.Sprintf("%s the pods %v run and no others", when, pods), func() bool { return slices.Equal(uids(c.tasks("lab")), pods) })
 }
 
-// TestKills: each part of the cluster and of carma is killed by kill -9 while two tasks
-// run, and started again. Both continue in their first attempt, and a task that is
-// submitted afterwards runs; in the end no pod or claim is left. Daemon and agent
-// together take little memory then. With -short, only the parts that matter most.
+// TestKills kills each part of the cluster and of carma with kill -9 while two tasks run, and
+// restarts it. Both tasks continue in their first attempt, a task that is submitted afterwards
+// runs, and in the end no pod or claim is left. Daemon and agent together use less than
+// mostMemory. With -short, it kills only the most important parts.
 func TestKills(t *testing.T) {
 	c, agent, d := bench(t)
 	for _, name := range []string{"one", "two"} {
@@ -93,10 +92,10 @@ func TestKills(t *testing.T) {
 	c.empty("lab")
 }
 
-// TestTwoDaemons: of two daemons of a namespace one works. If it is killed, the other
-// takes the Lease. With a journal of its own, that one does not change the tasks, which
-// continue; the first daemon has them back as soon as it works again. With the same
-// journal, it takes the tasks over.
+// TestTwoDaemons checks that only one of two daemons of a namespace works. If that daemon is
+// killed, the other takes the Lease. If the other has its own journal, it does not change the
+// tasks. They continue, and the first daemon has them again as soon as it works again. If the
+// other has the same journal, it takes the tasks over.
 func TestTwoDaemons(t *testing.T) {
 	c, _, first := bench(t)
 	first.submit(block("one", "two-daemons"))
@@ -125,7 +124,7 @@ func TestTwoDaemons(t *testing.T) {
 	}
 	c.runOnly("with the first daemon again", before)
 
-	// The volume with the journal comes to another machine: the daemon has another name.
+	// The volume with the journal moves to another machine, where the daemon has another name.
 	first.end(syscall.SIGKILL)
 	third := c.newDaemon("lab")
 	if err := os.Rename(filepath.Join(first.root, "d"), filepath.Join(third.root, "d")); err != nil {
@@ -142,15 +141,15 @@ func TestTwoDaemons(t *testing.T) {
 	c.empty("lab")
 }
 
-// TestNodeDeleted: the node is deleted under a task. The attempt ends and is not at
-// fault, and the task runs again when the node is back.
+// TestNodeDeleted: the node of a running task is deleted. The attempt ends without a fault of
+// the task, and the task runs again when the node is back.
 func TestNodeDeleted(t *testing.T) {
 	c, _, d := bench(t)
 	d.submit(block("one", "node-deleted"))
 	d.runs("one")
 	c.must(http.MethodDelete, "/api/v1/nodes/localhost", "")
 	d.sees("one", "its attempt ends", func(t api.Task) bool { return t.Attempts[0].Outcome != "" })
-	c.kill("kubelet") // it registers its node with the apiserver only when it starts
+	c.kill("kubelet") // the kubelet registers its node only when it starts
 	c.up()
 	d.healthy()
 	task := d.sees("one", "it runs again", func(t api.Task) bool { return len(t.Attempts) == 2 && t.Phase == "running" })
@@ -163,13 +162,13 @@ func TestNodeDeleted(t *testing.T) {
 	c.empty("lab")
 }
 
-// TestNamespaceDeleted: the namespace is deleted under a task. Nothing hangs: the attempt
-// ends and is not at fault, the namespace goes, and the task either has that reason or
-// waits. When there is a namespace of that name again, tasks run.
+// TestNamespaceDeleted: the namespace of a running task is deleted. The attempt ends without a
+// fault of the task, the namespace is removed, and the task either reports that reason or
+// waits. When a namespace of that name exists again, tasks run.
 func TestNamespaceDeleted(t *testing.T) {
 	c, _, d := bench(t)
 	one := block("one", "namespace-deleted")
-	one.Command = []string{"block:143"} // as a program that does not expect its stop
+	one.Command = []string{"block:143"} // like a program that does not expect the stop signal
 	d.submit(one)
 	d.runs("one")
 	c.must(http.MethodDelete, "/api/v1/namespaces/lab", "")
@@ -178,7 +177,7 @@ func TestNamespaceDeleted(t *testing.T) {
 		t.Errorf("the first attempt: %+v", a)
 	}
 	c.gone("lab")
-	// Without its namespace the daemon has no Lease either, and may be waiting for that.
+	// Without its namespace the daemon has no Lease either, and may be waiting for the Lease.
 	task = d.sees("one", "it is told", func(t api.Task) bool { return t.Phase == "queued" || t.Phase == "recovering" || t.Finished() })
 	if task.Finished() && (task.Phase != "failed" || !strings.Contains(task.Reason, "namespace lab")) {
 		t.Errorf("it has %s: %s", task.Phase, task.Reason)

@@ -19,8 +19,8 @@ import (
 	"carma/runner/certs"
 )
 
-// tlsSecret is the Secret with the daemon's certificate, in JSON, and the file of the
-// authority that has signed it. Each call makes another authority.
+// tlsSecret returns the Secret with the daemon's certificate, in JSON, and the file with the
+// certificate of the authority that signed it. Each call makes a new authority.
 func (c *cluster) tlsSecret() (body, ca string) {
 	c.t.Helper()
 	a, err := certs.Own(c.t.TempDir(), append(addresses(c.t), "carma.carma.svc"))
@@ -45,7 +45,7 @@ func (c *cluster) tlsSecret() (body, ca string) {
 	return string(text), a.CA
 }
 
-// addresses lists this machine's addresses, which its node's pods share.
+// addresses lists this machine's addresses. The pods of its node have the same.
 func addresses(t *testing.T) (all []string) {
 	t.Helper()
 	list, err := net.InterfaceAddrs()
@@ -62,7 +62,7 @@ func addresses(t *testing.T) (all []string) {
 
 const secrets = "/api/v1/namespaces/carma/secrets"
 
-// listens makes a user who connects over TLS to the address behind the Service: a
+// listens makes a user who connects over TLS to the address behind the Service, because the
 // Service's own address does not work here.
 func (c *cluster) listens(ca string) (u *user, at string) {
 	c.t.Helper()
@@ -82,9 +82,9 @@ func (c *cluster) listens(ca string) (u *user, at string) {
 	return u, at
 }
 
-// testListen: installed with the component listen, the daemon shows the Secret's
-// certificate at its Service. A user runs a task there with a token, and continues with a
-// renewed certificate, without a new pod.
+// testListen checks an installation with the component listen. The daemon presents the Secret's
+// certificate at its Service. A user runs a task there with a token, and continues after the
+// certificate is renewed, without a new pod.
 func (c *cluster) testListen(ca string) {
 	ann, at := c.listens(ca)
 	ann.wants(0, "", "ps")
@@ -119,7 +119,7 @@ func (c *cluster) testListen(ca string) {
 	c.empty("ann")
 }
 
-// daemonPod is the daemon's pod, and how often it was started.
+// daemonPod returns the daemon's pod and the number of its starts.
 func (c *cluster) daemonPod() string {
 	c.t.Helper()
 	pod, ok := get[struct {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// variants are the installations: a kustomization that names folders of
-// configs/kubernetes, and the values with which the chart makes the same.
+// variants lists the installations: a kustomization that names folders of configs/kubernetes,
+// and the values with which the chart makes the same objects.
 var variants = map[string]struct{ kustomization, values string }{
 	"simulated":       {"resources: [%s/overlays/simulated]", "agent: {gpus: simulated}"},
 	"nvidia":          {"resources: [%s/overlays/nvidia]", "{}"},
@@ -36,7 +36,7 @@ func chart(t *testing.T, values string) []object {
 	return rendered(t, "helm", "../../../configs/kubernetes/chart", "carma", file)
 }
 
-// kustomized renders a kustomization in which %s is the way to configs/kubernetes.
+// kustomized renders a kustomization. %s in it is replaced by the path of configs/kubernetes.
 func kustomized(t *testing.T, text string, more ...any) []object {
 	t.Helper()
 	root, err := filepath.Abs("../../../configs/kubernetes")
@@ -53,8 +53,8 @@ func kustomized(t *testing.T, text string, more ...any) []object {
 	return rendered(t, "kustomize", dir)
 }
 
-// TestManifests: the real apiserver takes what kustomize and Helm make, without unknown
-// fields, and both make the same.
+// TestManifests checks that the real apiserver accepts the objects of kustomize and Helm
+// without unknown fields, and that both make the same objects.
 func TestManifests(t *testing.T) {
 	c := newCluster(t, "--no-node")
 	c.namespace("carma")
@@ -66,7 +66,7 @@ func TestManifests(t *testing.T) {
 			folder, chart := kustomized(t, v.kustomization), chart(t, v.values)
 			c.apply(folder, true)
 			c.apply(chart, true)
-			// The apiserver's results, without the fields that the two tools add.
+			// The results of the apiserver, without the fields that the two tools add.
 			one, other := c.made(only(folder, false, "Namespace")), c.made(chart)
 			for name := range one {
 				if one[name] != other[name] {
@@ -80,8 +80,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestListenValues: another port, Secret and type of the Service replace the defaults
-// everywhere; without listen none of these objects exist.
+// TestListenValues checks that another port, Secret and type of the Service replace the
+// defaults everywhere, and that none of these objects exist without listen.
 func TestListenValues(t *testing.T) {
 	text := func(values string) string {
 		all, err := json.Marshal(chart(t, values))
@@ -103,7 +103,7 @@ func TestListenValues(t *testing.T) {
 	}
 }
 
-// made returns the objects as the apiserver would make them, by kind and name.
+// made returns the objects that the apiserver would store, by kind and name.
 func (c *cluster) made(list []object) map[string]string {
 	c.t.Helper()
 	out := map[string]string{}
@@ -125,14 +125,14 @@ func (c *cluster) made(list []object) map[string]string {
 		o.SetManagedFields(nil)
 		o.SetCreationTimestamp(noTime)
 		delete(o.Object, "status")
-		if o.GetKind() == "StatefulSet" { // Helm's pods start again with another configuration
+		if o.GetKind() == "StatefulSet" { // Helm restarts its pods when the configuration changes
 			delete(o.Object["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any), "annotations")
 		}
-		if o.GetKind() == "DaemonSet" { // the speed that is the default anyway
+		if o.GetKind() == "DaemonSet" { // the default speed
 			args := containersOf(&o)[0]["args"].([]any)
 			containersOf(&o)[0]["args"] = slices.DeleteFunc(args, func(a any) bool { return a == "--speed=1" })
 		}
-		if o.GetKind() == "StatefulSet" { // the order of variables and volumes means nothing here
+		if o.GetKind() == "StatefulSet" { // the order of variables and volumes does not matter here
 			pod := o.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 			for _, list := range []any{containersOf(&o)[0]["env"], containersOf(&o)[0]["volumeMounts"], pod["volumes"]} {
 				slices.SortFunc(list.([]any), func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })

@@ -11,8 +11,8 @@ import (
 // mostMemory is the largest memory of a daemon and an agent together, in bytes.
 const mostMemory = 150e6
 
-// small looks how much memory processes have, as ps shows it: pages of a program's file
-// count for each process that has them.
+// small checks the memory of processes, as ps shows it. ps counts pages of a program's file
+// once for each process.
 func small(t *testing.T, all ...*process) {
 	t.Helper()
 	sum := 0

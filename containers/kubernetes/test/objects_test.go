@@ -89,8 +89,8 @@ func (c *cluster) path(o *object) string {
 	return root + "/" + k.Name + "/" + o.GetName()
 }
 
-// apply sends objects as kubectl apply --server-side does; dry: only to see whether the
-// apiserver would take them. Unknown fields are faults.
+// apply sends objects like kubectl apply --server-side. With dry, the apiserver only checks
+// them. Unknown fields are errors.
 func (c *cluster) apply(list []object, dry bool) {
 	c.t.Helper()
 	for i := range list {
@@ -112,7 +112,7 @@ func (c *cluster) apply(list []object, dry bool) {
 	}
 }
 
-// only are the objects of some kinds; without, all others.
+// only returns the objects of some kinds, or with with false the objects of all other kinds.
 func only(list []object, with bool, kinds ...string) (out []object) {
 	for _, o := range list {
 		if slices.Contains(kinds, o.GetKind()) == with {
@@ -122,7 +122,7 @@ func only(list []object, with bool, kinds ...string) (out []object) {
 	return out
 }
 
-// may asks whether an account of namespace carma may do something.
+// may reports whether a service account of namespace carma has a permission.
 func (c *cluster) may(account, verb, group, resource, namespace string) bool {
 	c.t.Helper()
 	body, err := json.Marshal(authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// TestUnheardPods: the cluster's controllers hear of no pods for a while, as after an
-// outage of the apiserver, when each of their streams recovers at a different time. Tasks
-// that start and end meanwhile leave no claim: its memory would stay allocated to a pod
-// that is gone, without an end.
+// TestUnheardPods: the cluster's controllers receive no pod events for a while. This happens
+// after an outage of the apiserver, when each of their watches recovers at a different time.
+// Tasks that start and end in the meantime must leave no claim, whose memory would stay
+// allocated forever to a pod that is gone.
 func TestUnheardPods(t *testing.T) {
 	c, _, d := bench(t)
 	deafen, asked := c.controllersBehind()
@@ -40,9 +40,9 @@ func TestUnheardPods(t *testing.T) {
 	}
 }
 
-// controllersBehind starts the controllers again behind a proxy. After deafen they
-// receive nothing about pods except answers about a single one; asked counts their
-// attempts.
+// controllersBehind restarts the controllers behind a proxy. After a call of deafen they
+// receive no lists and watches of pods, but still answers about a single pod. asked returns the
+// number of their requests.
 func (c *cluster) controllersBehind() (deafen func(), asked *atomic.Int64) {
 	c.t.Helper()
 	to, err := url.Parse(c.url)

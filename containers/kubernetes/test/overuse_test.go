@@ -17,7 +17,7 @@ import (
 // simtask is the image of the program that uses simulated GPUs.
 const simtask = "localhost/carma/simtask:1"
 
-// bringSimtask puts that image onto the node.
+// bringSimtask loads that image onto the node.
 func (c *cluster) bringSimtask() {
 	c.t.Helper()
 	bin := filepath.Join(c.t.TempDir(), "simtask")
@@ -37,7 +37,7 @@ func (c *cluster) bringSimtask() {
 	c.bringBytes(archive)
 }
 
-// overuser is a task that asks for 8 GiB, takes 24, and then does nothing until it is
+// overuser returns a task that requests 8 GiB, allocates 24 GiB, and then idles until it is
 // stopped.
 func overuser(name string) api.Submit {
 	return api.Submit{Name: name, Image: simtask, Mem: 8 << 30, Pull: "never", Command: []string{"resnet50-imagenet-bs128", "--peak", "24G", "--hang"}}
@@ -53,7 +53,7 @@ func uses(t api.Task, bytes int64) bool {
 	return slices.ContainsFunc(curve, func(p api.CurvePoint) bool { return p.Used >= bytes })
 }
 
-// sameGPU stops the test unless two tasks are on the same GPU.
+// sameGPU fails the test unless two tasks are on the same GPU.
 func (c *cluster) sameGPU(a, b api.Task) {
 	c.t.Helper()
 	if of, other := a.Attempts[0].GPUs[0].UUID, b.Attempts[0].GPUs[0].UUID; of != other {
@@ -84,11 +84,11 @@ func claimOf(t api.Task) string {
 	return "/apis/resource.k8s.io/v1/namespaces/lab/resourceclaims/" + t.Attempts[len(t.Attempts)-1].Container
 }
 
-// TestOveruse: a task uses three times its claim, and the node's agent reports it. While
-// its GPU has room, carma allocates the used memory to it; its claim stays as it was.
-// Where a neighbour's grant needs the memory, the task is stopped, loses an attempt, and
-// runs again with a claim for the used memory. The neighbours continue in their first
-// attempts, with the same allocation.
+// TestOveruse: a task uses three times its claim, and the node's agent reports it. While its
+// GPU has room, carma allocates the used memory to it and does not change its claim. When a
+// neighbour's grant needs the memory, the task is stopped, loses an attempt, and runs again
+// with a claim for the used memory. The neighbours continue in their first attempts, with the
+// same allocation.
 func TestOveruse(t *testing.T) {
 	c, _, d := bench(t, "--idle-first=false")
 	c.bringSimtask()
@@ -126,10 +126,10 @@ func TestOveruse(t *testing.T) {
 	c.empty("lab")
 }
 
-// TestVictim: a task runs out of memory that was allocated to it, because a neighbour
-// uses more than its claim. The daemon knows it from the agent's report: the victim runs
-// again with the same grant and is not at fault. The neighbour, when it is requeued, has
-// a claim for the memory that it uses.
+// TestVictim: a task runs out of memory although its allocation is large enough, because a
+// neighbour uses more than its claim. The daemon learns that from the agent's report. The
+// victim is not at fault and runs again with the same grant. When the neighbour is requeued,
+// its claim has the memory that it uses.
 func TestVictim(t *testing.T) {
 	c, _, d := bench(t, "--idle-first=false", "--watchdog", "warn")
 	c.bringSimtask()

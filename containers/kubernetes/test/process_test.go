@@ -21,18 +21,18 @@ import (
 // carma is the program under test; make builds it.
 var carma = cmp.Or(os.Getenv("TEST_CARMA"), "../../../bin/carma")
 
-// process is a program that the test starts, kills and starts again.
+// process is a program that the test starts, kills and restarts.
 type process struct {
 	t      *testing.T
 	args   []string
 	env    []string
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when it has ended
+	exited chan struct{} // closed when the process has ended
 	log    output
-	life   int // where the log of its present life begins
+	life   int // position in the log at which the present run begins
 }
 
-// output keeps what a process writes.
+// output stores the output of a process.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -120,9 +120,9 @@ func (p *process) end(signal syscall.Signal) {
 type daemon struct {
 	*process
 	api  *api.Client
-	root string // has its data and its socket
+	root string // folder of its data and its socket
 
-	deaths int // by a failpoint
+	deaths int // deaths at a failpoint
 }
 
 const ready = "carma is ready"
@@ -151,7 +151,7 @@ func (c *cluster) newAgent(namespace, server string) *process {
 
 const offers = "offers its GPUs"
 
-// sees waits until a task satisfies a condition. Meanwhile the daemon may be away.
+// sees waits until a task satisfies a condition. The daemon may be down in the meantime.
 func (d *daemon) sees(ref, what string, ok func(api.Task) bool) (last api.Task) {
 	d.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -182,7 +182,7 @@ func (d *daemon) runs(ref string) api.Task {
 	return d.sees(ref, "it runs", func(t api.Task) bool { return t.Phase == "running" })
 }
 
-// ends waits for a task's end, which must be a success in this number of attempts.
+// ends waits until a task succeeds, in this number of attempts.
 func (d *daemon) ends(ref string, attempts int) api.Task {
 	d.t.Helper()
 	t := d.sees(ref, "its end", func(t api.Task) bool { return t.Finished() })

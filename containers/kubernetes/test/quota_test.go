@@ -15,8 +15,7 @@ import (
 
 const bobsQuotas = "/api/v1/namespaces/bob/resourcequotas"
 
-// quota bounds namespace bob, and waits until the cluster has counted the existing
-// objects.
+// quota limits namespace bob, and waits until the cluster has counted the existing objects.
 func (c *cluster) quota(name, hard string) {
 	c.t.Helper()
 	c.must(http.MethodPost, bobsQuotas, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"hard":%s}}`, name, hard))
@@ -26,8 +25,8 @@ func (c *cluster) quota(name, hard string) {
 	})
 }
 
-// refusedThere: Pod Security, and a ResourceQuota that allows less than the task wants, end
-// a task at once, in one line.
+// refusedThere checks that Pod Security, and a ResourceQuota below the task's request, end a
+// task at once with a reason of one line.
 func (c *cluster) refusedThere(t *testing.T, d *daemon, ann, bob *user) {
 	ann.wants(125, `violates PodSecurity "restricted:latest"`, "run", "--name", "root", "--mem", "512M", "--pull", "never", tool, "exit:0")
 	text := ann.wants(0, "name a user that is not root, such as --user 1000:1000", "history", "root")
@@ -46,9 +45,9 @@ func (c *cluster) refusedThere(t *testing.T, d *daemon, ann, bob *user) {
 	}
 }
 
-// fullThere: while bob's ResourceQuota is full, be it of pods or of claims, his next task
-// waits and says for which, and ann's runs. When his first has ended, it starts, and its
-// waiting was no failure.
+// fullThere checks that while bob's ResourceQuota for pods or claims is full, his next task
+// waits and names the quota, and ann's task runs. When bob's first task has ended, the next
+// starts, and its waiting does not count as a failure.
 func (c *cluster) fullThere(t *testing.T, d *daemon, ann, bob *user) {
 	for name, resource := range map[string]string{"pods": "pods", "claims": "count/resourceclaims.resource.k8s.io"} {
 		c.quota(name, fmt.Sprintf(`{%q:"1"}`, resource))

@@ -14,8 +14,8 @@ import (
 	"carma/test/starts"
 )
 
-// watchStarts listens to the node's containerd, and returns how often a container of each
-// attempt was started, by its pod's name. It is independent of carma.
+// watchStarts reads the events of the node's containerd, and returns the number of container
+// starts by pod name. It does not depend on carma.
 func (c *cluster) watchStarts() func() map[string]int {
 	c.t.Helper()
 	cli, err := client.New(filepath.Join(c.state, "containerd/socket"), client.WithDefaultNamespace("k8s.io"))

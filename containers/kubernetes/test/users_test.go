@@ -28,16 +28,16 @@ import (
 // them.
 const audience = "carma"
 
-// user is an account of a namespace of its own. It uses carma from its own machine: over
-// TLS, with its token.
+// user is a service account with its own namespace. The user runs carma on their own machine,
+// over TLS with the account's token.
 type user struct {
 	t    *testing.T
-	name string // also the name of their namespace
+	name string // name of the account and of its namespace
 	env  []string
 }
 
-// newUser makes a namespace with these labels, an account that may work only there, and
-// the kubeconfig of a machine that signs in as that account.
+// newUser makes a namespace with these labels, a service account that may work only there, and
+// the kubeconfig of a machine that uses the account.
 func (c *cluster) newUser(name, audience string) *user {
 	c.t.Helper()
 	c.namespace(name)
@@ -55,7 +55,7 @@ func (c *cluster) newUser(name, audience string) *user {
 	return u
 }
 
-// tokenFor makes a token of the account trainer, and a kubeconfig with it.
+// tokenFor makes a token of the service account trainer, and a kubeconfig with the token.
 func (c *cluster) tokenFor(namespace, audience, dir string) (kubeconfig string) {
 	c.t.Helper()
 	request := `{"spec":{"expirationSeconds":3600}}`
@@ -75,14 +75,14 @@ func (c *cluster) tokenFor(namespace, audience, dir string) (kubeconfig string) 
 	return kubeconfig
 }
 
-// command is a carma that the user starts.
+// command returns a carma command that the user starts.
 func (u *user) command(args ...string) (*exec.Cmd, *output) {
 	cmd, out := exec.CommandContext(u.t.Context(), carma, args...), &output{}
 	cmd.Env, cmd.Stdout, cmd.Stderr = u.env, out, out
 	return cmd, out
 }
 
-// says runs carma to its end.
+// says runs carma until it ends.
 func (u *user) says(args ...string) (text string, code int) {
 	u.t.Helper()
 	cmd, out := u.command(args...)
@@ -99,7 +99,7 @@ func (u *user) code(err error, out *output, args []string) (string, int) {
 	return out.String(), 0
 }
 
-// wants runs carma, which must end so, and say these words.
+// wants runs carma, which must end with this code and print these words.
 func (u *user) wants(code int, words string, args ...string) string {
 	u.t.Helper()
 	text, got := u.says(args...)
@@ -109,16 +109,16 @@ func (u *user) wants(code int, words string, args ...string) string {
 	return text
 }
 
-// refused runs carma, which must fail, and say why in one line with these words.
+// refused runs carma, which must fail with a message of one line that contains these words.
 func (u *user) refused(words string, args ...string) {
 	u.t.Helper()
 	text, code := u.says(args...)
-	if code == 0 || !strings.Contains(text, words) || strings.Count(text, "\n") > 2 { // the line, and a hint
+	if code == 0 || !strings.Contains(text, words) || strings.Count(text, "\n") > 2 { // the message, and a hint
 		u.t.Errorf("%s: carma %v ended with %d and said %q; want one line with %q", u.name, args, code, text, words)
 	}
 }
 
-// begin starts carma, and waits until it has said some words.
+// begin starts carma, and waits until it has printed some words.
 func (u *user) begin(words string, args ...string) (*exec.Cmd, *output) {
 	u.t.Helper()
 	cmd, out := u.command(args...)
@@ -129,7 +129,7 @@ func (u *user) begin(words string, args ...string) (*exec.Cmd, *output) {
 	return cmd, out
 }
 
-// podOfTask is the pod of a user's task, as the cluster has it.
+// podOfTask returns the pod of a user's task from the cluster.
 func (c *cluster) podOfTask(namespace string, task api.Task) string {
 	c.t.Helper()
 	for _, pod := range c.tasks(namespace) {
@@ -140,8 +140,8 @@ func (c *cluster) podOfTask(namespace string, task api.Task) string {
 	return ""
 }
 
-// near is an address of this machine that belongs to the cluster's ports, and that no part
-// of it has.
+// near returns an address of this machine that the cluster's ports listen on, and that no part
+// of the cluster has.
 func (c *cluster) near() string {
 	c.t.Helper()
 	at, err := url.Parse(c.url)

@@ -1,6 +1,6 @@
-// Command carma-agent is carma agent as a program of its own: it has what the agent of a
-// node needs, and no more, and so takes less memory on each node. carma-kubernetes agent
-// becomes it where it lies beside it ([agent.Apart]). It is called as carma is:
+// Command carma-agent is a program that contains only the command carma agent, and so needs
+// less memory on each node than carma-kubernetes. The command carma-kubernetes agent executes
+// carma-agent if that lies in the same folder ([agent.Apart]). Usage:
 //
 //	carma-agent agent [flags]
 //	carma-agent --version      the version, alone
@@ -33,8 +33,8 @@ func main() {
 	os.Exit(a.Report(cmd, err))
 }
 
-// newRoot has carma's name and the flags of all its commands, as carma passes on the
-// words that it was called with.
+// newRoot returns a command with carma's name and all flags of its commands, because carma
+// passes its own arguments on unchanged.
 func newRoot(a *cli.App) *cobra.Command {
 	root := cli.Parent(&cobra.Command{
 		Use: "carma COMMAND", Short: "The agent of a Kubernetes node",

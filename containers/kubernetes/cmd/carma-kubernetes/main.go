@@ -1,6 +1,6 @@
-// Command carma-kubernetes is carma with what needs Kubernetes' client: the driver
+// Command carma-kubernetes is carma with the parts that need the Kubernetes client: the driver
 // kubernetes, carma agent, and the connection to a daemon over TLS. It has all commands of
-// carma, which becomes it where its configuration needs that ([cli.BecomeKubernetes]).
+// carma. carma executes it if the configuration needs Kubernetes ([cli.BecomeKubernetes]).
 package main
 
 import (

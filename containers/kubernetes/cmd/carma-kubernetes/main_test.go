@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nobody writes a kubeconfig of a cluster that does not answer.
+// nobody writes a kubeconfig whose cluster does not answer.
 func nobody(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -31,8 +31,8 @@ func nobody(t *testing.T) string {
 	return path
 }
 
-// TestDriver: the program has the driver that the configuration names, with an address and
-// a fix.
+// TestDriver checks that the program has the configured driver, and that its error names the
+// address and a fix.
 func TestDriver(t *testing.T) {
 	e, ok := engines.Named(settings.Drivers[len(settings.Drivers)-1])
 	if !ok {
@@ -50,7 +50,8 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// TestDaemon: the daemon takes the driver for one of a cluster: it asks for the Lease first.
+// TestDaemon checks that the daemon treats the driver as a cluster's, and first asks for the
+// Lease.
 func TestDaemon(t *testing.T) {
 	t.Setenv("CARMA_CONFIG", os.DevNull)
 	var errs bytes.Buffer

@@ -26,7 +26,7 @@ func listedRights(t *testing.T) map[string]string {
 		role := "ClusterRole carma-tasks"
 		switch {
 		case strings.HasSuffix(row[4], "only with `listen`"):
-			role = "ClusterRole carma-listen" // of that component
+			role = "ClusterRole carma-listen" // role of that component
 		case row[2] != "":
 			role = "ClusterRole carma-daemon"
 		case row[1] == "leases":

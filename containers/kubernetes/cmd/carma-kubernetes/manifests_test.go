@@ -29,7 +29,7 @@ import (
 
 const manifests = "../../../../configs/kubernetes"
 
-// kustomization is the part of such a file that the tests look at.
+// kustomization contains the fields of a kustomization file that the tests read.
 type kustomization struct {
 	Resources []string `yaml:"resources"`
 	Images    []struct {
@@ -52,8 +52,8 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-// manifestFiles are the files of objects and of patches of a folder. They must be exactly
-// the files that its kustomization names.
+// manifestFiles returns a folder's files of objects and of patches. They must be exactly the
+// files that its kustomization names.
 func manifestFiles(t *testing.T, folder string) (files []string) {
 	t.Helper()
 	var k kustomization
@@ -87,7 +87,7 @@ func manifestFiles(t *testing.T, folder string) (files []string) {
 	return files
 }
 
-// manifestFolders are the base, the overlays and the components.
+// manifestFolders returns the base, the overlays and the components.
 func manifestFolders(t *testing.T) []string {
 	t.Helper()
 	folders, err := filepath.Glob(manifests + "/overlays/*")
@@ -101,7 +101,8 @@ func manifestFolders(t *testing.T) []string {
 	return append(append(folders, components...), manifests+"/base")
 }
 
-// manifestObjects are the objects of all files, patches too. Unknown fields are faults.
+// manifestObjects returns the objects of all files, including patches. Unknown fields are
+// errors.
 func manifestObjects(t *testing.T) (list []runtime.Object) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -130,7 +131,7 @@ func manifestObjects(t *testing.T) (list []runtime.Object) {
 	return list
 }
 
-// podsOf returns the pod specs of daemon and agents.
+// podsOf returns the pod specs of the daemon and the agents.
 func podsOf(list []runtime.Object) (pods []*corev1.PodSpec) {
 	for _, o := range list {
 		switch o := o.(type) {
@@ -143,8 +144,8 @@ func podsOf(list []runtime.Object) (pods []*corev1.PodSpec) {
 	return pods
 }
 
-// TestManifestsRun: the manifests run commands of this program, with flags and variables
-// that it has.
+// TestManifestsRun checks that the manifests run commands of this program, with existing flags
+// and environment variables.
 func TestManifestsRun(t *testing.T) {
 	program := root.New(cli.New(strings.NewReader(""), io.Discard, io.Discard, "test"), nil)
 	parses := func(args []string) {
@@ -186,7 +187,7 @@ func TestManifestsRun(t *testing.T) {
 	}
 }
 
-// TestManifestsConfig: the configuration is one that the daemon takes.
+// TestManifestsConfig checks that the daemon accepts the configuration of the manifests.
 func TestManifestsConfig(t *testing.T) {
 	var seen int
 	for _, o := range manifestObjects(t) {
@@ -210,7 +211,8 @@ func TestManifestsConfig(t *testing.T) {
 	}
 }
 
-// TestManifestsVersion: the image's tag and the chart's versions are this program's.
+// TestManifestsVersion checks that the image's tag and the chart's versions are this program's
+// version.
 func TestManifestsVersion(t *testing.T) {
 	changes, err := os.ReadFile("../../../../CHANGELOG.md")
 	if err != nil {

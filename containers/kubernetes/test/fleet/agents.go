@@ -17,9 +17,9 @@ import (
 	"carma/runner/gpu"
 )
 
-// Agents reports the samples of each node's GPUs, in a namespace: once before it returns,
-// and then each node once in every, one after the other, until the test ends. The
-// activity of a task differs each time.
+// Agents reports the samples of each node's GPUs in a namespace. It reports all nodes once
+// before it returns. Then it reports each node once per interval every, one node after the
+// other, until the test ends. The activity of a task differs in each report.
 func (f *Fleet) Agents(t *testing.T, kubeconfig, namespace string, nodes int, every time.Duration) {
 	t.Helper()
 	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: kubeconfig, Namespace: namespace})
@@ -68,7 +68,7 @@ func (f *Fleet) Agents(t *testing.T, kubeconfig, namespace string, nodes int, ev
 	}()
 }
 
-// occupy records the process on a GPU, for carma's own pods.
+// occupy records the process on a GPU for a pod of carma.
 func (f *Fleet) occupy(pod *corev1.Pod, over bool) {
 	env := map[string]string{}
 	for _, e := range pod.Spec.Containers[0].Env {

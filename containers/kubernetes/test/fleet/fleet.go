@@ -1,7 +1,7 @@
 //go:build kubernetes
 
-// Package fleet has nodes that are only objects of a real control plane, for tests of
-// sizes that no machine has.
+// Package fleet simulates nodes of a real control plane as API objects, to test with more nodes
+// than one machine can run.
 package fleet
 
 import (
@@ -32,19 +32,19 @@ import (
 	"carma/containers/kubernetes"
 )
 
-// Fleet are nodes that are only objects, and one loop that sends the kubelets' reports
-// about pods for all of them.
+// Fleet simulates nodes as API objects. One loop sends the reports of all kubelets about their
+// pods.
 type Fleet struct {
 	core, resource rest.Interface
-	state          string // folder of the cluster
+	state          string // folder of the test cluster
 	failed         sync.Once
-	logs           *httptest.Server // all kubelets: pods that print nothing
-	ended          sync.Map         // by the name of a pod, its ending
-	runs           sync.Map         // by the UUID of a GPU, the process there
+	logs           *httptest.Server // serves as all kubelets, for pods that print nothing
+	ended          sync.Map         // end of each pod, by name
+	runs           sync.Map         // process on each GPU, by UUID
 }
 
-// New connects to a cluster as the administrator of a kubeconfig. The folder of that file is
-// the cluster's.
+// New connects to a cluster with an administrator's kubeconfig. The folder of the kubeconfig
+// must be the cluster's folder.
 func New(t *testing.T, kubeconfig string) *Fleet {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -59,7 +59,7 @@ func New(t *testing.T, kubeconfig string) *Fleet {
 			t.Fatal(err)
 		}
 		config.GroupVersion, config.APIPath, config.QPS = &gv, path, -1
-		config.ContentType = runtime.ContentTypeProtobuf // as kubelets do
+		config.ContentType = runtime.ContentTypeProtobuf // kubelets use the same format
 		config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 		c, err := rest.RESTClientFor(config)
 		if err != nil {
@@ -73,7 +73,8 @@ func New(t *testing.T, kubeconfig string) *Fleet {
 	return f
 }
 
-// log answers as the kubelet of a pod that prints nothing: /containerLogs/NAMESPACE/POD/CONTAINER.
+// log answers like a kubelet for a pod that prints nothing:
+// /containerLogs/NAMESPACE/POD/CONTAINER.
 func (f *Fleet) log(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(r.URL.Path, "/")
 	if len(parts) != 5 || parts[1] != "containerLogs" {
@@ -90,7 +91,7 @@ func (f *Fleet) log(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ending is the end of a pod: over is closed by close, which may be repeated.
+// ending is the end of a pod. close closes over and may be called again.
 type ending struct {
 	over  chan struct{}
 	close func()
@@ -102,12 +103,12 @@ func (f *Fleet) end(pod string) ending {
 	return e.(ending)
 }
 
-// GPU is the UUID of a GPU by its number through the cluster.
+// GPU returns the UUID of a GPU from its index in the cluster.
 func GPU(i int) string { return fmt.Sprintf("GPU-%06d", i) }
 
 func nodeName(i int) string { return fmt.Sprintf("fake-%04d", i) }
 
-// Join makes nodes with eight simulated GPUs of 80 GiB each.
+// Join adds nodes with eight simulated GPUs of 80 GiB each.
 func (f *Fleet) Join(nodes int) {
 	work := make(chan int)
 	var all sync.WaitGroup
@@ -142,7 +143,7 @@ func (f *Fleet) Join(nodes int) {
 	all.Wait()
 }
 
-// Kubelets reports each pod that a node gets as running, and as ended when it is deleted,
+// Kubelets reports each pod as running when a node gets it, and as ended when it is deleted,
 // until the test ends.
 func (f *Fleet) Kubelets(t *testing.T) {
 	work := make(chan *corev1.Pod, 64*1024)
@@ -166,8 +167,8 @@ func (f *Fleet) Kubelets(t *testing.T) {
 	informed(t, f.core, "pods", &corev1.Pod{}, tell)
 }
 
-// informed calls tell with each object of a kind now and at each change, until the test
-// ends.
+// informed calls tell with each present object of a kind, and again at each change, until the
+// test ends.
 func informed(t *testing.T, client rest.Interface, kind string, example runtime.Object, tell func(any)) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(client, kind, metav1.NamespaceAll, fields.Everything()), ObjectType: example,
@@ -179,7 +180,7 @@ func informed(t *testing.T, client rest.Interface, kind string, example runtime.
 	}
 }
 
-// turn does the next step for a pod of a node.
+// turn reports the next state of a pod.
 func (f *Fleet) turn(t *testing.T, pod *corev1.Pod) {
 	state := ""
 	switch {
@@ -197,19 +198,19 @@ func (f *Fleet) turn(t *testing.T, pod *corev1.Pod) {
 	}
 	err := f.core.Patch(types.MergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("status").
 		Body([]byte(`{"status":` + state + `}`)).Do(context.Background()).Error()
-	if over && err == nil { // a kubelet deletes it for good when its containers are gone
+	if over && err == nil { // a kubelet deletes the pod with grace 0 when its containers are gone
 		now := int64(0)
 		err = f.core.Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 			Body(&metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}).Do(context.Background()).Error()
 	}
-	if err != nil && !apierrors.IsNotFound(err) { // one that is gone by now needs nothing
+	if err != nil && !apierrors.IsNotFound(err) { // a pod that is gone needs no report
 		f.failed.Do(func() { t.Errorf("tell of pod %s: %v", pod.Name, err) })
 	}
 }
 
 func stamp() string { return metav1.Now().UTC().Format("2006-01-02T15:04:05Z") }
 
-// must ends a test program whose cluster does not do as it should.
+// must panics if a request of a test program fails.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -17,8 +17,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Allocations watches the claims. The function it returns waits for a number of
-// allocations, and returns when each was seen first.
+// Allocations watches the claims. The returned function waits for a number of allocations, and
+// returns the time at which it first saw each.
 func (f *Fleet) Allocations(t *testing.T) func(int) map[string]time.Time {
 	type seen struct {
 		name string
@@ -46,7 +46,7 @@ func (f *Fleet) Allocations(t *testing.T) func(int) map[string]time.Time {
 	}
 }
 
-// NotOver checks that no GPU has more memory allocated than it has.
+// NotOver checks that no GPU has more memory allocated than it owns.
 func (f *Fleet) NotOver(t *testing.T, bytes int64) {
 	t.Helper()
 	var list resourcev1.ResourceClaimList
@@ -64,7 +64,8 @@ func (f *Fleet) NotOver(t *testing.T, bytes int64) {
 	}
 }
 
-// CPU is the CPU time in seconds of each program of the control plane, and of this process.
+// CPU returns the CPU time in seconds of each program of the control plane, and of this
+// process.
 func (f *Fleet) CPU() map[string]float64 {
 	out := map[string]float64{"": CPUOf(os.Getpid())}
 	for _, name := range []string{"etcd", "apiserver", "scheduler", "controllers"} {
@@ -77,7 +78,7 @@ func (f *Fleet) CPU() map[string]float64 {
 	return out
 }
 
-// CPUOf is the CPU time in seconds of a process.
+// CPUOf returns the CPU time in seconds of a process.
 func CPUOf(pid int) (seconds float64) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	must(err)
@@ -90,7 +91,7 @@ func CPUOf(pid int) (seconds float64) {
 	return seconds
 }
 
-// CPUSince says what each program has used since.
+// CPUSince returns a text with the CPU time in seconds that each program has used since before.
 func (f *Fleet) CPUSince(before map[string]float64) string {
 	now := f.CPU()
 	var out []string
@@ -102,5 +103,5 @@ func (f *Fleet) CPUSince(before map[string]float64) string {
 	return strings.Join(out, ", ")
 }
 
-// Own is the CPU time in seconds of this process since.
+// Own returns the CPU time in seconds that this process has used since before.
 func (f *Fleet) Own(before map[string]float64) float64 { return f.CPU()[""] - before[""] }

@@ -1,6 +1,6 @@
-// Kube is a Kubernetes in one program: etcd, the control plane and a kubelet.
-// Each part is started by its name, with the flags of the program it stands for.
-// It is built from Go modules alone and used by tests only.
+// Kube contains a whole Kubernetes in one program: etcd, the control plane and a kubelet. The
+// first argument names the part to start, and the flags are those of the original program. It
+// is built from Go modules, and only tests use it.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// parts makes each part's command. etcd has a main function of its own.
+// parts makes the command of each part. etcd has its own main function.
 var parts = map[string]func() *cobra.Command{
 	"apiserver":          apiserver.NewAPIServerCommand,
 	"scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },

@@ -1,4 +1,4 @@
-// Pause is the first process of a pod in the test cluster. It waits for its end.
+// Pause is the first process of a pod in the test cluster. It waits until a signal ends it.
 package main
 
 import (
@@ -15,7 +15,7 @@ func main() {
 		select {
 		case <-end:
 			return
-		case <-orphan: // of a pod whose containers share their processes
+		case <-orphan: // child of a pod whose containers share their processes
 			for {
 				if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
 					break

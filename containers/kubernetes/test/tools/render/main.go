@@ -1,6 +1,6 @@
-// Render prints, as YAML, the objects that kustomize makes of a folder, or Helm of a
-// chart with values. Both are used as libraries: it checks values against the chart's
-// schema as Helm does.
+// Render prints, as YAML, the objects that kustomize makes from a folder, or Helm from a chart
+// with values. It uses both as libraries, so that values are checked against the chart's
+// schema.
 //
 //	render kustomize FOLDER
 //	render helm CHART NAMESPACE [VALUES-FILE]
@@ -50,8 +50,8 @@ func kustomize(folder string) (string, error) {
 	return string(text), err
 }
 
-// helm renders a chart as helm template does for a first installation of a release of
-// the chart's name.
+// helm renders a chart like helm template for a first installation. The release has the chart's
+// name.
 func helm(path, namespace, file string) (string, error) {
 	chart, err := loader.Load(path)
 	if err != nil {
