@@ -9,8 +9,8 @@ import (
 	"carma/mapper/model"
 )
 
-// TestTakenIn checks that a container unknown to the journal becomes a running task,
-// whatever else is known of the task, and ends as any other.
+// TestTakenIn checks that a container unknown to the journal becomes a running task, for any
+// other known data of the task, and ends like any other task.
 func TestTakenIn(t *testing.T) {
 	const full = 40 * units.GiB
 	grant := []model.Grant{{GPU: "b", Memory: 30 * units.GiB}}
@@ -30,7 +30,7 @@ func TestTakenIn(t *testing.T) {
 		id      model.TaskID
 		attempt int
 		grants  []model.Grant
-		last    int // attempt that runs afterwards, or 0 if the event changes nothing
+		last    int // the attempt that runs afterwards, or 0 if the event has no effect
 	}{
 		"unknown":            {func(*State) {}, 7, 1, grant, 1},
 		"unknown, third":     {func(*State) {}, 7, 3, grant, 3},

@@ -63,7 +63,7 @@ func TestUnmix(t *testing.T) {
 		{"light beside medium", loads{mid}, faint, false, 0.02},
 		{"light beside heavy", loads{heavy}, faint, false, 0.05},
 		{"medium beside light", loads{faint}, mid, false, 0.02},
-		{"medium beside medium", loads{mid}, mid, false, 0.1}, // the GPU is nearly full whatever it does
+		{"medium beside medium", loads{mid}, mid, false, 0.1}, // the GPU is nearly full even without it
 		{"medium beside heavy", loads{heavy}, mid, true, 0.05},
 		{"heavy beside light", loads{faint}, heavy, true, 0.03},
 		{"heavy beside medium", loads{mid}, heavy, true, 0.03},
@@ -109,8 +109,8 @@ func TestUnmix(t *testing.T) {
 	}
 }
 
-// TestUnmixBySpeed checks that the speed of a light neighbour distinguishes a busy task
-// from a slightly less busy one, where samples hardly do.
+// TestUnmixBySpeed checks that the speed of a light neighbour distinguishes a busy task from a
+// slightly less busy one that has nearly the same samples.
 func TestUnmixBySpeed(t *testing.T) {
 	busy, less := interference.Load{SMACT: 0.83, DRAMA: 0.35, SMOCC: 0.4}, interference.Load{SMACT: 0.71, DRAMA: 0.3, SMOCC: 0.35}
 	found := func(slowed float64) interference.Load {
@@ -133,8 +133,8 @@ func TestUnmixBySpeed(t *testing.T) {
 	}
 }
 
-// TestUnmixDoubt checks that the activity of several new tasks that came together is less
-// certain than the activity of a single one.
+// TestUnmixDoubt checks that the estimated activity of several new tasks that were placed
+// together has a larger standard deviation than the activity of a single one.
 func TestUnmixDoubt(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.stranger("")
@@ -157,8 +157,8 @@ func TestUnmixDoubt(t *testing.T) {
 	}
 }
 
-// TestToldIsCorrected checks that samples correct a declared activity if they clearly
-// differ from it; a task that shows less may be reading data.
+// TestToldIsCorrected checks that samples correct a declared activity if they clearly differ
+// from it. Lower samples do not count, because the task may be reading data.
 func TestToldIsCorrected(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -193,8 +193,8 @@ func TestToldIsCorrected(t *testing.T) {
 	}
 }
 
-// TestNotSeenTooSoon checks that a rate that comes before the samples show the new task
-// finds no activity and corrects nothing by a guess.
+// TestNotSeenTooSoon checks that a rate that is reported before the samples show the new task
+// changes neither an activity nor a correction.
 func TestNotSeenTooSoon(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	b := w.put(0, faint, "b")
@@ -224,9 +224,9 @@ func (w *world) shared(ids []model.TaskID, all ...interference.Load) model.GPUSa
 	return s
 }
 
-// TestUnmixByTimes checks that the activity of a new task beside a busy one is found
-// better with the share of time of each task's kernels, which is an upper bound on a
-// coarse GPU. The output of the task counts more.
+// TestUnmixByTimes checks that the activity of a new task beside a busy one is estimated better
+// with the share of time of each task's kernels, which is an upper bound on a coarse GPU. The
+// output of the task has more weight.
 func TestUnmixByTimes(t *testing.T) {
 	found := func(times, rate, coarse bool, is interference.Load) float64 {
 		w := newWorld(t, uncapped(), 1)
@@ -270,8 +270,8 @@ func TestUnmixByTimes(t *testing.T) {
 	}
 }
 
-// TestTimesComeAndGo checks that a sample without shares of time ends the validity of the
-// last ones, and that senseless shares are limited to 0 to 1.
+// TestTimesComeAndGo checks that the last shares of time become invalid with a sample without
+// shares, and that implausible shares are limited to 0 to 1.
 func TestTimesComeAndGo(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, faint, "")

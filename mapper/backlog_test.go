@@ -6,8 +6,8 @@ import (
 	"carma/mapper/model"
 )
 
-// TestDrain checks that drain lies between its bounds, which are close together, and that
-// the backlog follows the queue while tasks come, go and are learned about.
+// TestDrain checks that drain lies between its bounds, which are close together, and that the
+// backlog follows the queue while tasks are submitted, end and are measured.
 func TestDrain(t *testing.T) {
 	critical := 0
 	for seed := range uint64(4) {

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkCarma applies the events of a full and busy cluster to policy carma while
-// nothing is declared of its tasks: 16, 256 or 1,000 GPUs in machines of eight, 10,000
-// waiting tasks, and 4,000 kinds in the history, to which half of the tasks belong.
-// Memory and activity are sampled, and outputs report speeds. It reports the median and
-// the 99th percentile of the steps that follow the end of a task, and of all steps.
+// BenchmarkCarma applies the events of a full and busy cluster to policy carma. The tasks
+// declare nothing. The cluster has 16, 256 or 1,000 GPUs in machines of eight, 10,000 waiting
+// tasks, and 4,000 kinds in the history, to which half of the tasks belong. Memory and activity
+// are sampled, and outputs report speeds. It reports the median and the 99th percentile of the
+// steps that follow the end of a task, and of all steps.
 func BenchmarkCarma(b *testing.B) {
 	for _, gpus := range []int{16, 256, 1000} {
 		b.Run(fmt.Sprintf("gpus=%d", gpus), func(b *testing.B) {
@@ -62,7 +62,7 @@ func BenchmarkCarma(b *testing.B) {
 	}
 }
 
-// cpuTime returns the processor time that this thread has used, without other programs'.
+// cpuTime returns the processor time of this thread, so that other programs do not count.
 func cpuTime(b *testing.B) time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
@@ -78,8 +78,8 @@ type lab struct {
 	now     units.Instant
 	last    model.TaskID
 	running []model.TaskID
-	coming  []model.Event // due next
-	kinds   int           // in the history; tasks are of twice as many
+	coming  []model.Event // the next events
+	kinds   int           // number of kinds in the history; tasks have twice as many
 }
 
 const knownKinds = 4_000

@@ -12,16 +12,16 @@ import (
 	"carma/mapper/predict"
 )
 
-// BenchmarkLaunches measures how many tasks policy carma launches in a second of
-// processor time: while it fills the GPUs of a cluster, and when all of them are full, so
-// that each end of a task lets others in. Memory, activity and run time of the tasks are
-// known; one in ten needs two GPUs, if machines have more than one. An iteration is the
-// end of a task, with the launches after it and as many new tasks as launches, each with
-// the following cycles.
+// BenchmarkLaunches measures how many tasks policy carma launches in a second of processor
+// time: while it fills the GPUs of a cluster, and when all GPUs are full, so that only the end
+// of a task lets others start. Memory, activity and run time of the tasks are known; one in ten
+// needs two GPUs, if machines have more than one. An iteration is the end of a task, the
+// launches after it, and as many new tasks as launches, each with the following scheduling
+// cycles.
 //
-// 200 waiting tasks do not mean that there is no room: the first of the queue may need
-// more than there is, and when one of them gets it, a thousand behind it follow. So tasks
-// end until a hundred ends let in no more than half as many again.
+// 200 waiting tasks do not prove that the cluster is full: the first in the queue may need more
+// than is free, and when it has started, a thousand tasks behind it may start too. So the
+// benchmark ends tasks until a hundred ends cause at most 150 launches.
 func BenchmarkLaunches(b *testing.B) {
 	for _, c := range []struct{ gpus, of int }{{1000, 8}, {10_000, 8}, {10_000, 1}} {
 		b.Run(fmt.Sprintf("gpus=%d/of-a-machine=%d", c.gpus, c.of), func(b *testing.B) {
@@ -56,12 +56,12 @@ func BenchmarkLaunches(b *testing.B) {
 type full struct {
 	b        *testing.B
 	s        *State
-	of       int // GPUs of a machine
+	of       int // number of GPUs per machine
 	now      units.Instant
 	last     model.TaskID
 	running  []model.TaskID // the oldest first
 	launched int
-	took     time.Duration // of processor time
+	took     time.Duration // processor time of the steps
 }
 
 func newFull(b *testing.B, gpus, of int) *full {

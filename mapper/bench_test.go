@@ -11,11 +11,10 @@ import (
 	"carma/mapper/model"
 )
 
-// BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32 machines,
-// some 1000 running tasks, and 10,000 or 100,000 waiting tasks; without and with as many
-// that are held by the limit of their group or by each other. It reports the mean
-// (ns/op), the median and the 99th percentile of single steps, and the median for each
-// kind of event.
+// BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32 machines, some
+// 1000 running tasks, and 10,000 or 100,000 waiting tasks. A variant adds as many tasks that
+// are held by the limit of their group or by a dependency. It reports the mean (ns/op), the
+// median and the 99th percentile of single steps, and the median for each kind of event.
 func BenchmarkStep(b *testing.B) {
 	for _, load := range []struct{ queued, held int }{{10_000, 0}, {100_000, 0}, {100_000, 100_000}} {
 		queued := load.queued
@@ -58,7 +57,7 @@ type cluster struct {
 	now     units.Instant
 	last    model.TaskID
 	running map[model.TaskID]int // the attempt
-	coming  []model.Event        // due next
+	coming  []model.Event        // the next events
 	sampled int
 }
 
@@ -81,8 +80,8 @@ func newCluster(b *testing.B, queued int) *cluster {
 	return c
 }
 
-// hold adds tasks that are not queued: half of them an array of which eight at a time may
-// run, half each after the previous one.
+// hold adds tasks that are not queued: half of them in an array of which eight may run at a
+// time, half of them in a chain of dependencies.
 func (c *cluster) hold(n int) {
 	for i := range n {
 		c.last++
@@ -109,8 +108,8 @@ func (c *cluster) note(decisions []model.Decision) {
 	}
 }
 
-// next returns the next event. About once a second a task is submitted, one ends and
-// others start in its place; most events are samples.
+// next returns the next event. About once a second a task is submitted, and another one ends
+// and makes room for others. Most events are samples.
 func (c *cluster) next() model.Event {
 	c.now += units.Instant(50 * time.Millisecond)
 	if len(c.coming) == 0 {

@@ -14,13 +14,13 @@ func samples() model.Options {
 	return opt
 }
 
-// TestBookSamples checks that memory not seen counts for nothing, nothing is allocated,
-// and the ledger is consistent all the same.
+// TestBookSamples checks that memory that no sample shows does not count, that nothing is
+// allocated, and that the ledger stays consistent.
 func TestBookSamples(t *testing.T) {
 	w := newWorld(t, samples(), 1)
 	a, b := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)
 	w.wantOn(a, 0)
-	w.wantOn(b, 0) // 60 of 40 GiB: a has not allocated
+	w.wantOn(b, 0) // 60 of 40 GiB fit, because a uses no memory yet
 	w.started(a)
 	for _, id := range []model.TaskID{a, b} {
 		if got := w.task(id).Current().Grants[0]; got != (model.Grant{GPU: "GPU-0"}) {
@@ -31,7 +31,7 @@ func TestBookSamples(t *testing.T) {
 		t.Errorf("%s are reserved for %d tasks", g.Reserved, len(g.Residents))
 	}
 
-	// Sampled memory counts, whichever process it belongs to; the bound is exact.
+	// Sampled memory of any process counts, and the bound is exact.
 	w.sample(model.GPUSample{ID: "GPU-0", Used: 25 * units.GiB, OtherProcesses: 5 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 20 * units.GiB}}})
 	c := w.submit(14*units.GiB+1, nil)
 	w.wantOn(c)
@@ -51,8 +51,8 @@ func TestBookSamples(t *testing.T) {
 	w.wantOn(d, 0)
 }
 
-// TestBookSamplesAlone checks that an exclusive task is granted all memory, and no task
-// joins it though samples do not show it.
+// TestBookSamplesAlone checks that an exclusive task is granted all memory, and that no task
+// joins it, even though no sample shows its memory.
 func TestBookSamplesAlone(t *testing.T) {
 	w := newWorld(t, samples(), 1)
 	a := w.submit(units.GiB, whole)
@@ -67,8 +67,8 @@ func TestBookSamplesAlone(t *testing.T) {
 	}
 }
 
-// TestBookingChanged: from grants to samples and back, with tasks on the GPU
-// and a headroom that their grants leave no room for.
+// TestBookingChanged switches from grants to samples and back while tasks run whose grants
+// leave less memory than the headroom.
 func TestBookingChanged(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(40*units.GiB, nil)
@@ -89,8 +89,8 @@ func TestBookingChanged(t *testing.T) {
 	w.wantOn(c, 0)
 }
 
-// TestBookSamplesBlame checks that without grants no task can exceed one. A task that ran
-// out of memory caused this itself, or other processes did.
+// TestBookSamplesBlame checks that without grants no task can exceed its grant. If a task runs
+// out of memory, it or other processes are the cause.
 func TestBookSamplesBlame(t *testing.T) {
 	w := newWorld(t, samples(), 1)
 	a, b := w.submit(8*units.GiB, nil), w.submit(8*units.GiB, nil)
@@ -114,15 +114,15 @@ func TestBookSamplesBlame(t *testing.T) {
 	}
 }
 
-// TestMargin checks that the margin must be free beside others but not on an idle GPU,
-// and is not allocated.
+// TestMargin checks that the margin must be free on a GPU with other tasks, but not on an idle
+// GPU, and that the margin is not allocated.
 func TestMargin(t *testing.T) {
 	for _, booking := range model.Bookings {
 		opt := plain()
 		opt.Booking, opt.Margin, opt.Headroom = booking, 2*units.GiB, units.GiB
 		w := newWorld(t, opt, 1)
 		a := w.submit(39*units.GiB, nil)
-		w.wantOn(a, 0) // exactly what there is: it is idle
+		w.wantOn(a, 0) // exactly the whole GPU, which is idle
 		w.exit(a, model.ExitOK)
 
 		a = w.submit(30*units.GiB, nil)

@@ -11,9 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNotesChangeNothing checks that a state with a cache and a state whose cache is
-// dropped before each event, which scores each waiting task on each GPU, make the same
-// decisions in a busy cluster.
+// TestNotesChangeNothing checks that a state with a cache and a state whose cache is dropped
+// before each event, which scores each waiting task on each GPU, make the same decisions.
 func TestNotesChangeNothing(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {

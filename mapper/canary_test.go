@@ -67,7 +67,7 @@ func TestOneUsersFault(t *testing.T) {
 			if w.on(good) == nil {
 				t.Fatalf("task %d of another user waits", good)
 			}
-			w.cancel(good) // its start says nothing
+			w.cancel(good) // its start has no result
 			w.exit(good, model.ExitStopped)
 		}
 		if w.s.CanaryDue() {
@@ -95,9 +95,9 @@ func TestOneUsersFault(t *testing.T) {
 	}
 }
 
-// TestCanaryFails: a canary that fails opens the circuit breaker at once, whoever
-// complains. No task loses anything, the canary is tried at growing intervals, and
-// its start closes the breaker.
+// TestCanaryFails checks that a canary that fails opens the circuit breaker at once, for
+// complaints of any user. No task loses an attempt, the canary is tried at growing intervals,
+// and its start closes the breaker.
 func TestCanaryFails(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	ids := []model.TaskID{w.submit(30*units.GiB, by("bob")), w.submit(30*units.GiB, by("bob"))}
@@ -151,9 +151,9 @@ func TestCanaryFails(t *testing.T) {
 	}
 }
 
-// TestTwoUsersComplain: if tasks of two users fail for an unknown reason, that counts
-// against the engine. The start of the canary, the end of the complaining tasks, and
-// the start of a task each end that.
+// TestTwoUsersComplain: if tasks of two users fail for an unknown reason, that counts against
+// the engine. The start of the canary, the end of the complaining tasks, and the start of a
+// task each close the breaker.
 func TestTwoUsersComplain(t *testing.T) {
 	for name, end := range map[string]func(w *world, ids []model.TaskID){
 		"canary": func(w *world, _ []model.TaskID) { w.canary(model.CanaryStarted) },
@@ -189,7 +189,7 @@ func TestTwoUsersComplain(t *testing.T) {
 	}
 }
 
-// TestNoCanaryHere: where no canary can run, complaints of one user count against the
+// TestNoCanaryHere checks that, if no canary can run, complaints of one user count against the
 // tasks, and complaints of two users against the engine.
 func TestNoCanaryHere(t *testing.T) {
 	w := newWorld(t, plain(), 4)
@@ -218,8 +218,8 @@ func TestNoCanaryHere(t *testing.T) {
 	}
 }
 
-// TestTaskStartsInPlaceOfCanary: the start of any task judges the complaints too, and
-// no canary is needed any more.
+// TestTaskStartsInPlaceOfCanary checks that the start of any task also resolves the complaints,
+// and that no canary is needed any more.
 func TestTaskStartsInPlaceOfCanary(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	bad, good := w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))
@@ -265,9 +265,9 @@ func TestGoneTasksRaiseNoAlarm(t *testing.T) {
 	}
 }
 
-// TestEvidence checks, for any outcomes of starts and canaries, that failed starts of one
-// user never hold up the others while the canary starts, and that no task fails for an
-// engine on which the canary fails.
+// TestEvidence checks, for any outcomes of starts and canaries, that failed starts of one user
+// never delay other users' tasks while the canary starts, and that no task fails for an engine
+// on which the canary fails.
 func TestEvidence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
@@ -313,8 +313,8 @@ func TestEvidence(t *testing.T) {
 	})
 }
 
-// TestWitnesses: a task that failed where the canary started is no witness against the
-// engine, and canaries follow each other no faster than test launches.
+// TestWitnesses checks that a task that failed although the canary started does not count
+// against the engine, and that canaries are started at most as often as probe launches.
 func TestWitnesses(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	bob, alice := w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))
@@ -336,8 +336,8 @@ func TestWitnesses(t *testing.T) {
 	}
 }
 
-// TestFailingCanaryOutlivesTasks: while the canary fails, the alarm stays after the
-// complaining tasks are gone; its start ends it.
+// TestFailingCanaryOutlivesTasks checks that, while the canary fails, the breaker stays open
+// after the complaining tasks have ended. The start of the canary closes it.
 func TestFailingCanaryOutlivesTasks(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	id := w.submit(units.GiB, by("bob"))
@@ -356,15 +356,15 @@ func TestFailingCanaryOutlivesTasks(t *testing.T) {
 	}
 }
 
-// TestCauseOfFailingCanary: while the canary fails, its message is the cause that people
-// see, also after the test launch of a task has failed.
+// TestCauseOfFailingCanary checks that, while the canary fails, its message is shown as the
+// cause, even after the probe launch of a task has failed.
 func TestCauseOfFailingCanary(t *testing.T) {
 	w := newWorld(t, plain(), 2)
 	first := w.submit(units.GiB, nil)
 	w.noStartUnknown(first)
 	w.canary(model.CanaryFailed)
 	cause := w.s.breakers.Save().Sick.Fault.Cause
-	for range 20 { // a test launch and further canaries come with time
+	for range 20 { // a probe launch and further canaries follow
 		if w.s.CanaryDue() {
 			w.canary(model.CanaryFailed)
 		}

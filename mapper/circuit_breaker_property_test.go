@@ -11,8 +11,8 @@ import (
 )
 
 // TestOutages checks, for any outage of the engine, that no task fails or loses its place
-// for it, that an unhealthy engine gets no more than one launch at a time once it is
-// known to be unhealthy, and that all tasks run when it has recovered.
+// because of it, that an engine that is known to be unhealthy gets at most one launch at a
+// time, and that all tasks run when it has recovered.
 func TestOutages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -47,7 +47,7 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// outage lets no container start for a while.
+// outage makes all starts of containers fail for some time.
 func (m *machine) outage(t *rapid.T, wakes int) {
 	for range wakes {
 		settled := m.settled()

@@ -10,7 +10,7 @@ import (
 	"carma/mapper/model"
 )
 
-// noStart fails the start of a launched task by the engine's fault.
+// noStart fails the start of a launched task through a fault of the engine.
 func (w *world) noStart(id model.TaskID) []model.Launch {
 	w.t.Helper()
 	return w.noStartBy(id, model.Fault{Scope: model.ScopeEngine, Cause: "the bridge docker0 is gone", Remedy: "systemctl restart docker"})
@@ -21,9 +21,9 @@ func (w *world) noStartBy(id model.TaskID, f model.Fault) []model.Launch {
 	return w.exitWith(model.Exited{Task: id, Class: model.ExitInfrastructure, Code: 125, Message: f.Cause, Fault: &f})
 }
 
-// TestSickEngineCostsNothing checks R4. Launching on an engine that starts nothing pauses
-// after failed starts of three tasks; from then on one task at a time is tried at growing
-// intervals, however long it lasts, and the first start closes the breaker.
+// TestSickEngineCostsNothing checks R4. Launching on an engine that starts nothing pauses after
+// failed starts of three tasks; from then on one task at a time is tried at growing intervals,
+// without an end, and the first start closes the breaker.
 func TestSickEngineCostsNothing(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	var ids []model.TaskID
@@ -120,8 +120,8 @@ func TestSickKeepsPlaces(t *testing.T) {
 	}
 }
 
-// TestOneTaskThatCannotStart checks that, if others start, the fault is the task's after
-// the configured number of relaunches; no other task waits for it meanwhile.
+// TestOneTaskThatCannotStart checks that, if others start, the task fails after the configured
+// number of relaunches, and that no other task waits for it.
 func TestOneTaskThatCannotStart(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	bad := w.submit(units.GiB, nil)
@@ -187,9 +187,8 @@ func TestOnlyGPUIsSick(t *testing.T) {
 	}
 }
 
-// TestSickGPU checks R6: the breaker of a GPU with a missing device node opens after
-// failed starts of three tasks; they run elsewhere, and then one probe at a time is
-// launched.
+// TestSickGPU checks R6: the breaker of a GPU with a missing device node opens after failed
+// starts of three tasks; these tasks run elsewhere, and then one probe at a time is launched.
 func TestSickGPU(t *testing.T) {
 	w := newWorld(t, plain(), 2)
 	broken := model.Fault{Scope: model.ScopeGPU, Cause: "the device node /dev/nvidia0 is missing", GPUs: []model.GPUID{gpuID(0)}}
@@ -249,8 +248,8 @@ func TestTestsSpareTheGood(t *testing.T) {
 	}
 }
 
-// TestTestThatTellsNothing checks that a probe that is stopped, or fails by its own
-// fault, is followed by another at once.
+// TestTestThatTellsNothing checks that another probe follows at once if a probe is stopped or
+// fails through its own fault.
 func TestTestThatTellsNothing(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	for range 6 {

@@ -12,12 +12,12 @@ import (
 	"carma/mapper/predict"
 )
 
-// like is a task of a user, image and program.
+// like makes a task of a user, image and program.
 func like(user, image, program string) func(*model.Request) {
 	return func(r *model.Request) { r.User, r.Image, r.Program = user, image, program }
 }
 
-// countClass adds a group whose tasks turned out to have a load of a class.
+// countClass adds a group whose tasks had a load of this class.
 func (s *State) countClass(group string, n int, l interference.Load) {
 	snap := s.predictor.Save()
 	counts := predict.ClassPrior{}
@@ -34,7 +34,7 @@ func (s *State) countClass(group string, n int, l interference.Load) {
 func TestDoubtDecides(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		user interference.Load // what ten tasks of the user did
+		user interference.Load // observed load of ten tasks of the user
 		seen int
 		fits bool
 	}{{"nothing was seen", nothing, 0, true}, {"light", faint, 10, true}, {"heavy", heavy, 10, false}} {

@@ -20,8 +20,8 @@ import (
 // constantsPage explains the constants.
 const constantsPage = "constants.md"
 
-// TestConstantsAreExplained: constants.md has a row for each named number of
-// the core, with its value, so that policy carma can be built again from it.
+// TestConstantsAreExplained: constants.md has a row for each named number of the core, with its
+// value, so that policy carma can be implemented from that page.
 func TestConstantsAreExplained(t *testing.T) {
 	text, err := os.ReadFile(constantsPage)
 	if err != nil {
@@ -47,8 +47,8 @@ func TestConstantsAreExplained(t *testing.T) {
 	}
 }
 
-// TestConstantsCanFail shows that a missing row, an old value and a row without
-// constant are seen.
+// TestConstantsCanFail shows that a missing row, an old value and a row without constant are
+// found.
 func TestConstantsCanFail(t *testing.T) {
 	here := map[string]string{"a": "0.5", "b": "10m", "c": "1"}
 	got := unexplained(here, "| `a` | 0.5 | why |\n| `b` | 9m | why |\n| `d` | 4 | why |\n")
@@ -63,7 +63,7 @@ func TestConstantsCanFail(t *testing.T) {
 	}
 }
 
-// unexplained compares constants, by name, with the rows of a page.
+// unexplained returns the differences between constants, by name, with the rows of a page.
 func unexplained(here map[string]string, page string) (all []string) {
 	rows := map[string]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]+) \\|").FindAllStringSubmatch(page, -1) {
@@ -86,8 +86,8 @@ func unexplained(here map[string]string, page string) (all []string) {
 	return all
 }
 
-// numbersOf finds the named numbers of a package, as a page writes them. Values of
-// an enumeration (iota) are none.
+// numbersOf returns the named numbers of a package, formatted as in constants.md. It leaves out
+// the values of enumerations (iota).
 func numbersOf(files []*ast.File) (map[string]string, error) {
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: fromSource}

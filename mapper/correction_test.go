@@ -17,7 +17,7 @@ func (w *world) tells(id model.TaskID, rate float64) {
 	w.paces(model.Throughput{Task: id, Rate: rate})
 }
 
-// paces is tells with more parameters; it sets the attempt and the window.
+// paces does the same as tells for any model.Throughput. It sets the attempt and the window.
 func (w *world) paces(p model.Throughput) {
 	w.t.Helper()
 	p.Attempt = w.attempt(p.Task)
@@ -37,7 +37,7 @@ func (w *world) pairOf(of, beside string) (predict.Correction, bool) {
 	return predict.Correction{}, false
 }
 
-// couple puts a task of kind a alone on GPU 0, measures it, and one of kind b
+// couple places a task of kind a alone on GPU 0, measures it, and then places a task of kind b
 // beside it. It returns the predicted speed of a.
 func couple(w *world, a, b interference.Load) (first model.TaskID, predicted float64) {
 	w.t.Helper()
@@ -59,7 +59,7 @@ func TestCorrectionShrinks(t *testing.T) {
 		name     string
 		times    int
 		error    float64
-		from, to float64 // where the correction is then, as a share of what was measured
+		from, to float64 // bounds of the correction, as a share of the measured value
 	}{
 		{"one, noisy", 1, 0.3, 0.01, 0.1},
 		{"one, exact", 1, 0.02, 0.3, 0.6},
@@ -93,8 +93,8 @@ func TestCorrectionShrinks(t *testing.T) {
 	}
 }
 
-// TestCorrectionIsOfKinds checks that another pair of the same kinds is predicted with
-// the correction, on another GPU too; tasks without a kind teach nothing.
+// TestCorrectionIsOfKinds checks that another pair of the same kinds is predicted with the
+// correction, also on another GPU, and that nothing is learned from tasks without a kind.
 func TestCorrectionIsOfKinds(t *testing.T) {
 	w := newWorld(t, uncapped(), 2)
 	w.put(1, resnet, "a")
@@ -125,9 +125,9 @@ func TestCorrectionIsOfKinds(t *testing.T) {
 	}
 }
 
-// TestCorrectionIsNoNote checks that learned corrections apply to other GPUs at once: a
-// copy, which has no cache, scores a waiting task in the same way. The cap changes for
-// other kinds, too.
+// TestCorrectionIsNoNote checks that learned corrections apply to other GPUs at once: a copy,
+// which has no cache, scores a waiting task in the same way. The cap for other kinds changes
+// too.
 func TestCorrectionIsNoNote(t *testing.T) {
 	for _, row := range []struct{ there, waits string }{{"b", "a"}, {"c", "d"}} {
 		opt := predicting()
@@ -151,8 +151,8 @@ func TestCorrectionIsNoNote(t *testing.T) {
 	}
 }
 
-// TestCorrectionsAreBounded checks that senseless rates cannot make a prediction useless,
-// or a snapshot unreadable.
+// TestCorrectionsAreBounded checks that implausible rates cannot make a prediction useless, or
+// a snapshot unreadable.
 func TestCorrectionsAreBounded(t *testing.T) {
 	for _, rate := range []float64{math.SmallestNonzeroFloat64, 2 * predict.LeastRate, predict.MostRate, math.MaxFloat64} {
 		w := newWorld(t, uncapped(), 1)

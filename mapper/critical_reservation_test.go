@@ -12,7 +12,7 @@ import (
 // light hardly slows other tasks down.
 var light = interference.Load{SMACT: 0.02, Step: 0.01}
 
-// ofKind submits a light task with an amount of memory, of a kind.
+// ofKind submits a light task of a kind that needs an amount of memory.
 func (w *world) ofKind(mem units.Bytes, name string, edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
 	return w.expectingWith(mem, model.Expected{Loads: loads{light}}, func(r *model.Request) {
@@ -23,8 +23,8 @@ func (w *world) ofKind(mem units.Bytes, name string, edit func(*model.Request)) 
 	})
 }
 
-// reserving has three GPUs with one task each, of 5, 1 and 2 h, the first with an amount
-// of memory, and a critical task on two GPUs that waits for the others.
+// reserving returns a world of three GPUs with one task each, which take 5, 1 and 2 h. The
+// first task has the given memory. A critical task on two GPUs waits for the other two.
 func reserving(t *testing.T, first units.Bytes) (w *world, wide model.TaskID, residents [3]model.TaskID) {
 	t.Helper()
 	w = newWorld(t, shortest(), 3)
@@ -40,9 +40,8 @@ func reserving(t *testing.T, first units.Bytes) (w *world, wide model.TaskID, re
 	return w, wide, residents
 }
 
-// TestGPUsAreKeptForACriticalTask checks that a critical task on two GPUs gets the two
-// that are ready first; tasks that end before may run there, others run elsewhere or
-// wait.
+// TestGPUsAreKeptForACriticalTask checks that a critical task on two GPUs gets the two GPUs
+// that are ready first. Tasks that end before may run there; others run elsewhere or wait.
 func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	w, wide, residents := reserving(t, 25*units.GiB)
 	if w.s.ReservedFor("GPU-0") != 0 || w.s.ReservedFor("GPU-1") != wide || w.s.ReservedFor("GPU-2") != wide {
@@ -63,7 +62,7 @@ func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	if on := w.on(short); len(on) != 1 || on[0] == 0 {
 		t.Errorf("one that ends in time is on %v", on)
 	}
-	// It gets them when they are free, and then they are open to others.
+	// The critical task gets the GPUs when they are free. Then the reservation ends.
 	w.wait(time.Hour)
 	w.exit(short, model.ExitOK)
 	w.exit(residents[1], model.ExitOK)
@@ -78,8 +77,8 @@ func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	}
 }
 
-// TestKeptGPUsAndPriority checks that a task of higher priority uses these GPUs all the
-// same, and a task that needs an exclusive GPU, or several, does not.
+// TestKeptGPUsAndPriority checks that a task of higher priority uses the reserved GPUs, and
+// that a task that needs an exclusive GPU, or several GPUs, does not.
 func TestKeptGPUsAndPriority(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -135,8 +134,8 @@ func TestReadyWhenNotTooSlow(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept checks that nothing is reserved for a critical task on one GPU, which
-// waits for the first that fits, nor for one that fits nowhere.
+// TestNothingIsKept checks that nothing is reserved for a critical task on one GPU, which waits
+// for the first GPU that fits, nor for a task that fits nowhere.
 func TestNothingIsKept(t *testing.T) {
 	w := newWorld(t, shortest(), 2)
 	hours(w)

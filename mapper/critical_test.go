@@ -10,15 +10,15 @@ import (
 	"carma/mapper/model"
 )
 
-// shortest are options of policy carma with its order.
+// shortest returns options of policy carma with its own order.
 func shortest() model.Options {
 	opt := predicting()
 	opt.Order = model.OrderSJF
 	return opt
 }
 
-// TestLongestDoesNotStartLast checks that a task goes before shorter ones if it takes at
-// least as long as the GPUs need for all work.
+// TestLongestDoesNotStartLast checks that a long task is launched before shorter ones if it
+// takes at least as long as the GPUs need for all waiting and running work.
 func TestLongestDoesNotStartLast(t *testing.T) {
 	tenth := interference.Load{SMACT: 0.7} // on one GPU: 7 h, and 0.7 h for each h1
 	for _, row := range []struct {
@@ -26,7 +26,7 @@ func TestLongestDoesNotStartLast(t *testing.T) {
 		short  int
 		policy string
 		order  string
-		shape  func(*model.Request) // of the short ones
+		shape  func(*model.Request) // request of the short tasks
 		first  bool
 	}{
 		{"work of 9.8 h", 4, "carma", model.OrderSJF, nil, true},
@@ -74,7 +74,7 @@ func TestWorkThatRunsCounts(t *testing.T) {
 		w.started(block)
 		w.wantOn(running, 0)
 		w.wantOn(block, 1)
-		for range 3 { // 2.1 of 4 h: 1.4 h for h2 itself leave room for 1.2 h
+		for range 3 { // 2.1 of 4 h; after 1.4 h for h2 itself there is room for 1.2 h
 			w.expectingWith(30*units.GiB, model.Expected{Loads: loads{{SMACT: 0.3}}}, kind("h1", ""))
 		}
 		long := w.expectingWith(30*units.GiB, model.Expected{Loads: loads{load}}, kind("h2", ""))
@@ -113,7 +113,7 @@ func TestOfSeveralLongOnes(t *testing.T) {
 // TestLongQueue checks that with more than 16 tasks per GPU in the queue no task is
 // started ahead of its place.
 func TestLongQueue(t *testing.T) {
-	for _, n := range []int{criticalQueue - 1, criticalQueue} { // and the long one
+	for _, n := range []int{criticalQueue - 1, criticalQueue} { // plus the long task
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			w := newWorld(t, shortest(), 1)
 			taught(w, map[string]time.Duration{"long": 100 * time.Hour, "short": time.Second})

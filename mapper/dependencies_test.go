@@ -23,7 +23,7 @@ func TestConditions(t *testing.T) {
 	for _, c := range []struct {
 		condition model.Condition
 		how       model.Class
-		start     bool // it had started
+		start     bool // whether it had started
 		runs      bool
 		reason    string
 	}{
@@ -56,7 +56,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// A diamond runs in order, and the join waits for both sides.
+// TestDiamond checks that a diamond of dependencies runs in order, and that the last task waits
+// for both branches.
 func TestDiamond(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	top := w.submit(units.GiB, nil)
@@ -77,7 +78,8 @@ func TestDiamond(t *testing.T) {
 	}
 }
 
-// A failure ends all dependent tasks, however long the chain, and nothing else.
+// TestCascade checks that a failure ends all dependent tasks in a chain of any length, and no
+// other tasks.
 func TestCascade(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	first := w.submit(units.GiB, nil)
@@ -96,7 +98,7 @@ func TestCascade(t *testing.T) {
 	}
 }
 
-// A senseless dependency ends the task at once.
+// TestDependencyRefused checks that an impossible dependency ends the task at once.
 func TestDependencyRefused(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	gone := w.submit(units.GiB, nil)
@@ -119,7 +121,8 @@ func TestDependencyRefused(t *testing.T) {
 	}
 }
 
-// A delay ends without an event, also among more timers than are kept.
+// TestDelay checks that a delay ends without an event, even with more timers than the state
+// keeps.
 func TestDelay(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	w.submit(40*units.GiB, nil)
@@ -140,8 +143,9 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// Tasks over the limit of their group delay no other task: with a look-ahead of one a
-// later task starts past a thousand of them, and each end lets one more in, in order.
+// TestGroupLimit checks that tasks over the limit of their group delay no other task. With a
+// look-ahead of one, a later task starts although a thousand of them wait, and each end admits
+// one more, in order.
 func TestGroupLimit(t *testing.T) {
 	opt := plain()
 	opt.LookAhead = 1
@@ -166,7 +170,7 @@ func TestGroupLimit(t *testing.T) {
 	}
 }
 
-// A task that is to run again keeps its place in the group.
+// TestGroupKeepsPlace checks that a task that will run again keeps its place in the group.
 func TestGroupKeepsPlace(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	first := w.submit(20*units.GiB, limited("array", 1))
@@ -177,7 +181,8 @@ func TestGroupKeepsPlace(t *testing.T) {
 	}
 }
 
-// The memory observed of the first task of a kind applies to tasks held since.
+// TestHeldTasksLearn checks that the memory observed for the first task of a kind also applies
+// to tasks that are already held.
 func TestHeldTasksLearn(t *testing.T) {
 	opt := plain()
 	opt.Learn = true

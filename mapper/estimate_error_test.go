@@ -10,13 +10,13 @@ import (
 	"carma/mapper/predict"
 )
 
-// plainly is an estimate of a model at a point of 10 GiB.
+// plainly returns an estimate of 10 GiB for a model.
 func plainly(network string) model.Estimate {
 	return model.Estimate{Memory: 12 * units.GiB, Point: 10 * units.GiB, Plain: model.RawEstimate{Group: "carma cnn", Model: network, Point: 10 * units.GiB, Upper: 12 * units.GiB}}
 }
 
-// TestMeasured: only attempts that ended well, ran for a while, were seen to their end
-// and did not fill a card at their start are measurements of their estimates.
+// TestMeasured checks that an attempt counts as a measurement of its estimate only if it
+// succeeded, ran long enough, was observed until its end and did not fill a card at its start.
 func TestMeasured(t *testing.T) {
 	opt := plain()
 	opt.Learn = true
@@ -49,7 +49,8 @@ func TestMeasured(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 
-	// The next run of a kind is granted memory by history, and still is a measurement.
+	// The next run of a kind is granted memory from the history, and still counts as a
+	// measurement.
 	run("a", plainly("a"), time.Minute, model.Exited{Class: model.ExitOK, Peak: 14 * units.GiB})
 	run("c", plainly("c"), time.Minute, ok)
 	got := w.s.Measured()
@@ -57,7 +58,7 @@ func TestMeasured(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 
-	// They are in snapshots.
+	// Snapshots contain the measurements.
 	body, err := w.s.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func TestUndo(t *testing.T) {
 		t.Errorf("%+v", stop)
 	}
 	w.wantPhase(b, model.Stopping)
-	w.tells(a, 100*slowed) // once is enough
+	w.tells(a, 100*slowed) // a second report has no effect
 	w.wantStops(1)
 	w.exit(b, model.ExitStopped)
 	w.wantPhase(b, model.Recovering)
@@ -96,7 +96,7 @@ func TestUndoOfStranger(t *testing.T) {
 	}
 }
 
-// gpusUnseen reports whether the activity of a placed task counts as not seen.
+// gpusUnseen reports whether the activity of a placed task counts as unmeasured.
 func gpusUnseen(w *world, t *model.Task) bool {
 	for _, grant := range t.Current().Grants {
 		if w.s.GPU(grant.GPU).Resident(t.ID).Unseen {
@@ -112,7 +112,7 @@ func TestNoUndo(t *testing.T) {
 		name  string
 		after time.Duration
 		edit  func(w *world, b model.TaskID)
-		speed float64 // times what is predicted
+		speed float64 // factor on the predicted speed
 	}{
 		{"it ran for too long", undoWithin + time.Second, nil, 1},
 		{"it was moved often enough", 2 * time.Minute, func(w *world, b model.TaskID) { w.task(b).Evictions = undoMost }, 1},
@@ -163,8 +163,8 @@ func TestNoUndoInVain(t *testing.T) {
 	w.wantStops(0)
 }
 
-// TestUndoneEndsOtherwise checks that an attempt that succeeds meanwhile has succeeded,
-// and that a task that its user also stops is not requeued.
+// TestUndoneEndsOtherwise checks that an attempt that succeeds before it is stopped counts as a
+// success, and that a task that its user also stops is not requeued.
 func TestUndoneEndsOtherwise(t *testing.T) {
 	w := newWorld(t, predicting(), 1)
 	a, b, slowed := slowing(w)
@@ -197,7 +197,7 @@ func TestUndoMost(t *testing.T) {
 			break
 		}
 		w.exit(b, model.ExitStopped)
-		other := opt // it is placed there all the same
+		other := opt // it is placed there again
 		other.Policy = "magm"
 		w.step(model.Configured{At: w.now, Options: other})
 		w.wantOn(b, 0)
@@ -210,7 +210,8 @@ func TestUndoMost(t *testing.T) {
 }
 
 // TestNoUndoOfReturn checks that a task that has just resumed is not stopped for slowing
-// another down if it ran for long before its suspension: that would lose the run.
+// another down if it ran for long before its suspension: the stop would lose the work of the
+// run.
 func TestNoUndoOfReturn(t *testing.T) {
 	for _, row := range []struct {
 		ran   time.Duration

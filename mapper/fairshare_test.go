@@ -21,7 +21,7 @@ func fair() model.Options {
 
 func by(user string) func(*model.Request) { return func(r *model.Request) { r.User = user } }
 
-// starts are the users of the launches so far from a number on.
+// starts returns the users of the launches, beginning with the launch number from.
 func (w *world) starts(from int) string {
 	var users []string
 	for _, l := range w.launches[from:] {
@@ -40,10 +40,10 @@ func (w *world) busy(n int) (free func()) {
 func TestFairOrder(t *testing.T) {
 	for _, row := range []struct {
 		name    string
-		used    map[string]time.Duration // of a whole GPU, before
-		ago     time.Duration            // when that ended
+		used    map[string]time.Duration // earlier use, in time of a whole GPU
+		ago     time.Duration            // time since that use ended
 		weights []model.Weight
-		wait    []string // by whom, in order of submission
+		wait    []string // users of the waiting tasks, in order of submission
 		want    string
 	}{
 		{name: "nobody has had anything: as submitted, in turns", wait: []string{"bob", "bob", "ada", "ada"}, want: "bob ada bob ada"},
@@ -103,7 +103,7 @@ func TestCharge(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		do   func(w *world)
-		want map[string]float64 // GPU-seconds; exact but for decay, which is off
+		want map[string]float64 // in GPU-seconds; exact, because decay is off
 	}{
 		{"a whole GPU", func(w *world) { w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = "ada", true }) }, map[string]float64{"ada": hour}},
 		{"two whole GPUs", func(w *world) {
@@ -135,8 +135,8 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// TestDecay checks that use is halved after the half-life, with or without events
-// between, and that users without recent use are forgotten.
+// TestDecay checks that use is halved after the half-life, with or without events in between,
+// and that users without recent use are forgotten.
 func TestDecay(t *testing.T) {
 	for _, looks := range []int{1, 24} {
 		w := newWorld(t, fair(), 1)
@@ -159,7 +159,8 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// TestFairWhy checks the position, and who goes first and why.
+// TestFairWhy checks the shown position of a task, and the shown reason why other users' tasks
+// are before it.
 func TestFairWhy(t *testing.T) {
 	opt := fair()
 	opt.LookAhead = 1
@@ -184,7 +185,7 @@ func TestFairWhy(t *testing.T) {
 	}
 }
 
-// TestFairWakes checks that the order changes with time alone, and is checked again.
+// TestFairWakes checks that a timer checks the order again when it changes without an event.
 func TestFairWakes(t *testing.T) {
 	opt := fair()
 	opt.LookAhead, opt.Ageing = 1, 1000*time.Hour
@@ -255,7 +256,7 @@ func TestOldSnapshot(t *testing.T) {
 	}
 }
 
-// TestAccount checks the accounting of a user, and who goes first.
+// TestAccount checks the accounting of a user, and the order of users.
 func TestAccount(t *testing.T) {
 	for _, row := range []struct {
 		opt   model.Options

@@ -9,8 +9,7 @@ import (
 	"carma/mapper/model"
 )
 
-// TestPreconditions has a row for each rule that turns a GPU down: with the
-// figures.
+// TestPreconditions has a row for each rule that rejects a GPU, with the figures of the reason.
 func TestPreconditions(t *testing.T) {
 	with := func(edit func(*model.Options)) model.Options { o := plain(); edit(&o); return o }
 	for _, row := range []struct {
@@ -122,7 +121,7 @@ func TestActivityCaps(t *testing.T) {
 		{0.8, 0, 0, 0.8, 0, 0, true},
 		{0.8, 0, 0, 0.7999, 1, 1, false},
 		{0, 0, 0, 1, 1, 1, false},
-		{0, 0.45, 0.4, 1, 1, 1, false}, // they close nothing by themselves
+		{0, 0.45, 0.4, 1, 1, 1, false}, // these caps alone close no GPU
 
 		{0.8, 0.45, 0.4, 0.8, 0.45, 0, true},
 		{0.8, 0.45, 0.4, 0.8, 0, 0.4, true},
@@ -131,7 +130,7 @@ func TestActivityCaps(t *testing.T) {
 		{0.8, 0.45, 0.4, 0.7999, 1, 1, false},
 
 		{0.8, 0.45, 0, 1, 0.45, 0, true},
-		{0.8, 0.45, 0, 1, 0.4499, 1, false}, // no cap is no condition met
+		{0.8, 0.45, 0, 1, 0.4499, 1, false}, // a cap of 0 is no condition
 		{0.8, 0, 0.4, 1, 0, 0.4, true},
 		{0.8, 0, 0.4, 1, 1, 0.3999, false},
 	} {
@@ -153,13 +152,14 @@ func TestActivityCaps(t *testing.T) {
 		if got := w.whyNot(b, 0); got.Rule != model.RuleSMACT || got.SMACT != row.smact || got.Cap != row.smactCap {
 			t.Errorf("%+v: turned down for %+v", row, got)
 		}
-		// An idle GPU is open, whatever the last samples say.
+		// An idle GPU is open, even if the last samples show activity.
 		w.exit(a, model.ExitOK)
 		w.wantOn(b, 0)
 	}
 }
 
-// TestPreconditionsMet has cases that just pass, so that no bound can move.
+// TestPreconditionsMet has cases that satisfy a rule exactly, so that a changed bound is
+// detected.
 func TestPreconditionsMet(t *testing.T) {
 	opt := plain()
 	opt.Headroom, opt.MinFree, opt.SMACTCap, opt.MaxTasks = units.GiB, 5*units.GiB, 0.8, 2

@@ -23,8 +23,8 @@ func (w *world) wantSameOutlook(gpu int) {
 	}
 }
 
-// TestOutlookAfterPaced checks that a rate that teaches nothing about the neighbours
-// leaves the forecast of the GPU unchanged, for the same instant.
+// TestOutlookAfterPaced checks that a rate from which nothing is learned about the neighbours
+// does not change the forecast of the GPU for the same instant.
 func TestOutlookAfterPaced(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, resnet, "a")

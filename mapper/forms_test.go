@@ -10,7 +10,7 @@ import (
 	"carma/mapper/model"
 )
 
-// TestWords checks that Words has every constant of the types that it lists.
+// TestWords checks that Words contains every constant of its types.
 func TestWords(t *testing.T) {
 	declared := map[string][]string{}
 	for _, f := range coreSources(t) {

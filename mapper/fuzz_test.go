@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// busyWorld returns a state with something of everything.
+// busyWorld returns a state in which each kind of object exists.
 func busyWorld(t testing.TB) *world {
 	opt := DefaultsOf("magm")
 	opt.Ageing = time.Minute
@@ -93,7 +93,7 @@ func FuzzDecodeEvent(f *testing.F) {
 	})
 }
 
-// FuzzSnapshot checks that an inconsistent snapshot is rejected, or at least harmless.
+// FuzzSnapshot checks that an inconsistent snapshot is rejected, or causes no panic later.
 func FuzzSnapshot(f *testing.F) {
 	for _, s := range []*State{busyWorld(f).s, New(DefaultOptions())} {
 		b, err := json.Marshal(s)
@@ -114,8 +114,8 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// FuzzLife checks the properties with a fuzzer in place of random draws: each draw takes
-// eight bytes. The seeds draw the first of everything, and in turn.
+// FuzzLife checks the properties with a fuzzer in place of random draws: each draw takes eight
+// bytes. One seed always draws the first value, another one draws all values in turn.
 func FuzzLife(f *testing.F) {
 	const draws = 2000
 	f.Add(make([]byte, 8*draws))
@@ -129,8 +129,8 @@ func FuzzLife(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { anyLife(t) }))
 }
 
-// exercise makes a state do everything it can do; only a panic or an unsound
-// state is wrong.
+// exercise applies all kinds of events to a state. Only a panic or an inconsistent state is an
+// error.
 func exercise(t rapid.TB, s *State) {
 	for range 3 {
 		for _, task := range s.Tasks() {
@@ -165,8 +165,8 @@ func exercise(t rapid.TB, s *State) {
 	}
 }
 
-// TestSnapshotMangled changes a good snapshot in a few places; a snapshot that is
-// accepted must be harmless.
+// TestSnapshotMangled changes a good snapshot in a few places; a snapshot that is accepted must
+// not cause a panic later.
 func TestSnapshotMangled(t *testing.T) {
 	good, err := json.Marshal(busyWorld(t).s)
 	if err != nil {
@@ -228,7 +228,7 @@ func mangle(t *rapid.T, tree any) {
 	}).Draw(t, "value"))
 }
 
-// TestSnapshotRefused has snapshots that are wrong in one place.
+// TestSnapshotRefused checks that snapshots with one wrong value are refused.
 func TestSnapshotRefused(t *testing.T) {
 	b, err := json.Marshal(busyWorld(t).s)
 	if err != nil {

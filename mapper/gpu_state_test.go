@@ -7,8 +7,8 @@ import (
 	"carma/mapper/model"
 )
 
-// TestTurnedDownOnce checks that a cycle without launches leaves no GPU that would be
-// asked again for a waiting task in the next cycle, if nothing changes.
+// TestTurnedDownOnce checks that after a cycle without launches, the next cycle does not check
+// any GPU again for a waiting task if nothing has changed.
 func TestTurnedDownOnce(t *testing.T) {
 	tried, again := 0, 0
 	for seed := range uint64(4) {

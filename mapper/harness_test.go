@@ -12,7 +12,7 @@ import (
 	"carma/mapper/predict"
 )
 
-// world drives a state as a daemon does, and checks the invariants after every step.
+// world sends events to a state like a daemon, and checks the invariants after every step.
 type world struct {
 	t        testing.TB
 	s        *State
@@ -25,7 +25,7 @@ type world struct {
 	overuses []model.GrantExceeded // of the latest step
 }
 
-// plain returns options under which only memory counts.
+// plain returns options with which only memory decides.
 func plain() model.Options {
 	return model.Options{Policy: "magm", LookAhead: 64, Ageing: time.Hour, Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second}
 }
@@ -83,7 +83,7 @@ func (w *world) step(ev model.Event) []model.Launch {
 	return w.launches[first:]
 }
 
-// wait lets time pass, with a TimerFired at every timer.
+// wait advances the time, and sends TimerFired for every timer.
 func (w *world) wait(d time.Duration) []model.Launch {
 	w.t.Helper()
 	first := len(w.launches)
@@ -166,7 +166,7 @@ func (w *world) sample(gpus ...model.GPUSample) []model.Launch {
 	return w.step(model.Sampled{At: w.now, GPUs: gpus})
 }
 
-// look makes the state schedule its queues though nothing has changed.
+// look makes the state run a scheduling cycle although nothing has changed.
 func (w *world) look() []model.Launch {
 	w.t.Helper()
 	return w.step(model.EngineChanged{At: w.now, Up: true})
@@ -259,7 +259,7 @@ func low(r *model.Request)   { r.Priority = model.Low }
 
 func gpus(n int) func(*model.Request) { return func(r *model.Request) { r.GPUs = n } }
 
-// kindHistory returns what is known of a kind, or nil.
+// kindHistory returns the history of a kind, or nil.
 func (s *State) kindHistory(kind string) *predict.KindHistory {
 	for _, e := range s.predictor.Save().History {
 		if e.Kind == kind {

@@ -8,8 +8,7 @@ import (
 	"carma/mapper/model"
 )
 
-// stream keeps a machine busy with small tasks: every GPU always has three of them; each
-// ends after a while and another one comes.
+// stream keeps three small tasks on every GPU: when one ends, it submits another one.
 func stream(w *world, n int, until func() bool) (steps int) {
 	w.t.Helper()
 	for range 3 * n {
@@ -91,7 +90,7 @@ func TestHold(t *testing.T) {
 		w.wait(10 * time.Minute)
 		w.look()
 		w.wantOn(w.submit(units.GiB, high), 0)
-		w.exit(2, model.ExitGPUOOM) // goes to recovery, before all
+		w.exit(2, model.ExitGPUOOM) // it enters the recovery queue, before all other tasks
 		w.wantOn(2, 0)
 		w.wantOn(w.submit(units.GiB, nil))
 		w.wantOn(big)
@@ -149,7 +148,7 @@ func TestHold(t *testing.T) {
 		w.submit(10*units.GiB, nil)
 		big := w.submit(units.GiB, whole)
 		w.wait(9 * time.Minute)
-		first := w.submit(40*units.GiB, high) // the first that does not fit, for a while
+		first := w.submit(40*units.GiB, high) // the first task that does not fit, for some time
 		w.wait(30 * time.Second)
 		w.cancel(first)
 		w.wait(30 * time.Second)

@@ -26,7 +26,7 @@ func TestRecall(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		learn bool
-		peaks []units.Bytes // of the runs before
+		peaks []units.Bytes // peaks of the earlier runs
 		kind  string
 		want  model.Estimate
 	}{
@@ -64,8 +64,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestLearnWithoutSuccess checks that an unsuccessful attempt shows a lower bound of the
-// memory and nothing about the run time.
+// TestLearnWithoutSuccess checks that an unsuccessful attempt gives a lower bound of the
+// memory, and no run time.
 func TestLearnWithoutSuccess(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -125,8 +125,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunTimeAlone checks that a run slowed down by a neighbour counts with its time
-// alone.
+// TestRunTimeAlone checks that a run slowed down by a neighbour counts with the time that it
+// would have taken alone.
 func TestRunTimeAlone(t *testing.T) {
 	speed := interference.Speeds([]interference.Load{resnet, resnet})[0]
 	if speed > 0.9 {
@@ -154,7 +154,7 @@ func TestRunTimeAlone(t *testing.T) {
 	}
 }
 
-// TestRunTimeMean checks that later runs count for a sixteenth at least.
+// TestRunTimeMean checks that each later run has a weight of at least 1/16.
 func TestRunTimeMean(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	for i := range 40 {
@@ -171,8 +171,8 @@ func TestRunTimeMean(t *testing.T) {
 	}
 }
 
-// TestRunTimeWithoutTheDaemon checks that time after an unobserved end does not count,
-// and neither does a run that was not seen.
+// TestRunTimeWithoutTheDaemon checks that the time after an unobserved end does not count, and
+// that a run that no daemon observed does not count at all.
 func TestRunTimeWithoutTheDaemon(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	a := w.submit(units.GiB, kind("k", ""))
@@ -218,7 +218,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestHistoryInSnapshot checks that the history survives a restart, and that a senseless
+// TestHistoryInSnapshot checks that the history survives a restart, and that an inconsistent
 // one is rejected.
 func TestHistoryInSnapshot(t *testing.T) {
 	opt := learning()
@@ -261,7 +261,7 @@ func TestProgress(t *testing.T) {
 		return id
 	}
 	wide := submit(2, small)
-	w.wait(time.Minute) // not started: nothing is done
+	w.wait(time.Minute) // not started, so no work is done
 	w.started(wide)
 	w.wait(100 * time.Second)
 	b := submit(1, vgg128) // counts from its launch on

@@ -13,8 +13,8 @@ func (w *world) helpers(suite string, memory units.Bytes, cpus int64) {
 	w.step(model.HelpersBooked{At: w.now, Suite: suite, Memory: memory, CPUs: cpus})
 }
 
-// TestHelpersAreBooked checks that memory of helpers is not allocated to tasks, nor
-// memory of tasks to helpers. When helpers go, waiting tasks start.
+// TestHelpersAreBooked checks that memory of helpers is not allocated to tasks, nor memory of
+// tasks to helpers. When helpers are removed, waiting tasks start.
 func TestHelpersAreBooked(t *testing.T) {
 	w := hosted(t)
 	w.helpers("1/x", 10*units.GiB, 2000)
@@ -33,7 +33,7 @@ func TestHelpersAreBooked(t *testing.T) {
 		want   model.Reason
 	}{
 		{"2/z", 10 * units.GiB, 6000, model.Reason{}},
-		{"1/x", 20 * units.GiB, 8000, model.Reason{}}, // in place of its present allocation
+		{"1/x", 20 * units.GiB, 8000, model.Reason{}}, // replaces its present allocation
 		{"2/z", 11 * units.GiB, 0, model.Reason{Code: model.ReasonHostMemory, Need: 11 * units.GiB, Have: 10 * units.GiB, Of: 64 * units.GiB, Helpers: 14 * units.GiB}},
 		{"2/z", 0, 7000, model.Reason{Code: model.ReasonHostCPUs, More: 7000, Count: 2000, Limit: 8000}},
 		{"2/z", 65 * units.GiB, 0, model.Reason{Code: model.ReasonTooMuchHost, Need: 65 * units.GiB, Of: 64 * units.GiB}},
@@ -56,8 +56,8 @@ func TestHelpersUse(t *testing.T) {
 }
 
 // TestHelpersAreInNobodysWay checks that nothing is reserved for a task that cannot start
-// while helpers stay, because they may stay for weeks. A task without a request gets its
-// part of the rest.
+// before helpers are removed, because helpers may run for weeks. A task without a request gets
+// its part of the remaining memory.
 func TestHelpersAreInNobodysWay(t *testing.T) {
 	w := hosted(t)
 	w.helpers("1/x", 30*units.GiB, 0)
@@ -70,8 +70,8 @@ func TestHelpersAreInNobodysWay(t *testing.T) {
 	w.wantPhase(w.submit(0, func(r *model.Request) { r.GPUs, r.Exclusive = 2, true }), model.Launching)
 }
 
-// TestHelpersAreKept checks that helpers are in a snapshot, also if nothing else is known
-// of the machine, and stay when other machines are found.
+// TestHelpersAreKept checks that helpers are in a snapshot, even if nothing else is known about
+// the machine, and that they are kept when other machines are found.
 func TestHelpersAreKept(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	w.helpers("1/x", 4*units.GiB, 1000)

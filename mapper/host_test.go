@@ -72,8 +72,8 @@ func TestHostShare(t *testing.T) {
 	}
 }
 
-// TestHostWaits: a task waits for host memory or processors, says so, and starts
-// once they are there.
+// TestHostWaits checks that a task waits for host memory or processors with that reason, and
+// starts once they are free.
 func TestHostWaits(t *testing.T) {
 	w := hosted(t)
 	a := w.submit(units.GiB, hostMem(60*units.GiB))
@@ -127,8 +127,8 @@ func TestHostRunsLow(t *testing.T) {
 	}
 }
 
-// TestHostOOM: a task that asked for no amount runs again with more, until it had
-// all there is; one that asked fails.
+// TestHostOOMAgain checks that after a host OOM a task without a requested amount runs again
+// with more, until it has had all memory of the machine. A task with a requested amount fails.
 func TestHostOOMAgain(t *testing.T) {
 	w := hosted(t)
 	asked := w.submit(units.GiB, hostMem(2*units.GiB))
@@ -161,8 +161,8 @@ func TestHostLearned(t *testing.T) {
 	}
 }
 
-// TestNoGPU: tasks without a GPU and tasks with all of them do not wait for each
-// other, and such a task needs no GPU to be there.
+// TestNoGPU checks that tasks without a GPU and a task on all GPUs do not wait for each other,
+// and that a task without a GPU also runs if there is no GPU.
 func TestNoGPU(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(0, func(r *model.Request) { r.Exclusive = true })
@@ -175,7 +175,7 @@ func TestNoGPU(t *testing.T) {
 	w.wantPhase(c, model.Launching)
 	w.step(model.GPUsFound{At: w.now})
 	w.wantPhase(w.submit(0, noGPU), model.Launching)
-	w.exit(b, model.ExitGPUOOM) // it has none: a fault of its program
+	w.exit(b, model.ExitGPUOOM) // it has no GPU, so its program is at fault
 	if _, open := w.s.Task(b); open {
 		t.Error("a task without a GPU recovers from a GPU OOM")
 	}
@@ -184,8 +184,8 @@ func TestNoGPU(t *testing.T) {
 	}
 }
 
-// TestNoGPUSlot checks that a task without a GPU is stopped after its slot for a waiting
-// one.
+// TestNoGPUSlot checks that a task without a GPU is stopped after its slot if another one
+// waits.
 func TestNoGPUSlot(t *testing.T) {
 	w := hosted(t)
 	a := w.submit(0, func(r *model.Request) { noGPU(r); r.HostMem, r.Slot = 60*units.GiB, time.Minute })
@@ -200,8 +200,8 @@ func TestNoGPUSlot(t *testing.T) {
 	w.wantPhase(a, model.Queued)
 }
 
-// TestHostKept checks that the machine's memory is reserved for a task after its aging,
-// so that smaller ones cannot overtake it indefinitely.
+// TestHostKept checks that the machine's memory is reserved for a task that has waited for its
+// aging time, so that smaller ones cannot overtake it indefinitely.
 func TestHostKept(t *testing.T) {
 	w := hosted(t)
 	a := w.submit(units.GiB, hostMem(30*units.GiB))

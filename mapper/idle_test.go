@@ -44,8 +44,8 @@ func (w *world) idle(id model.TaskID) model.Idleness {
 	return t.Idle
 }
 
-// TestIdleHog checks that an idle task that holds memory is reported, not stopped, and
-// that the report ends when it works.
+// TestIdleHog checks that an idle task that holds memory is reported, not stopped, and that the
+// report is withdrawn when it works again.
 func TestIdleHog(t *testing.T) {
 	w := idleWorld(t, nil)
 	id := w.runs(nil)
@@ -102,8 +102,8 @@ func TestNoEvidence(t *testing.T) {
 	}
 }
 
-// TestIdleBesideWork: a task is idle beside one that works if its own kernels do not
-// run; both its GPUs must be.
+// TestIdleBesideWork checks that a task is idle beside an active one if its own kernels do not
+// run. A task on two GPUs must be idle on both.
 func TestIdleBesideWork(t *testing.T) {
 	w := idleWorld(t, nil)
 	id := w.runs(nil)
@@ -123,8 +123,8 @@ func TestIdleBesideWork(t *testing.T) {
 	}
 }
 
-// TestIdleStop checks that a task with a terminal is warned and then stopped, and that
-// input postpones this. The task's own time overrides the options'.
+// TestIdleStop checks that a task with a terminal is warned and then stopped, and that input
+// postpones this. The time that the task sets overrides the option.
 func TestIdleStop(t *testing.T) {
 	w := idleWorld(t, nil)
 	id := w.runs(func(r *model.Request) { r.Terminal = true })
@@ -190,8 +190,8 @@ func TestIdleYield(t *testing.T) {
 	}
 }
 
-// TestIdleSinceBack checks that the idle time of a task starts again when it resumes. Its
-// GPU does nothing for it while its memory is copied there, and that is not idle time.
+// TestIdleSinceBack checks that the idle time of a task starts again when it resumes. The time
+// in which its memory is copied to the GPU is not idle time.
 func TestIdleSinceBack(t *testing.T) {
 	w := idleWorld(t, nil)
 	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: model.SuspendHere}}})

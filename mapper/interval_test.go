@@ -26,7 +26,7 @@ func TestInterval(t *testing.T) {
 	if at, ok := w.s.NextTimer(); !ok || at != w.now.Add(10*time.Second) {
 		t.Errorf("a wake-up is asked for at %d", at)
 	}
-	w.exit(ids[0], model.ExitOK) // events between do not launch
+	w.exit(ids[0], model.ExitOK) // events in between launch nothing
 	if got := w.wait(10*time.Second - 1); len(got) != 0 {
 		t.Fatalf("launched %+v before the interval was over", got)
 	}
@@ -38,7 +38,7 @@ func TestInterval(t *testing.T) {
 	if got := w.wait(time.Hour); len(got) != 0 || w.s.QueueLen() != 0 {
 		t.Errorf("launched %+v", got)
 	}
-	w.wantOn(w.submit(units.GiB, nil), 0) // long after the last
+	w.wantOn(w.submit(units.GiB, nil), 0) // long after the last launch
 }
 
 // TestIntervalFromRecovery checks that the interval applies to both queues together.

@@ -13,9 +13,9 @@ func (w *world) hands(id model.TaskID) []model.Launch {
 	return w.step(model.LaunchAccepted{At: w.now, Task: id, Attempt: w.attempt(id)})
 }
 
-// TestLaunchesAtOnce checks that launches beyond the limit stay in the queue, where a
-// task of higher priority goes before them and a stop costs nothing, until the engine has
-// accepted the earlier ones.
+// TestLaunchesAtOnce checks that launches beyond the limit stay in the queue, where a task of
+// higher priority can pass them and a stop loses no work, until the engine has accepted the
+// earlier ones.
 func TestLaunchesAtOnce(t *testing.T) {
 	opt := plain()
 	opt.LaunchesAtOnce = 2

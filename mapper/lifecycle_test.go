@@ -47,7 +47,7 @@ func TestCancel(t *testing.T) {
 	estimating := w.submitOnly(nil)
 	w.cancel(estimating)
 	w.wantPhase(estimating, model.Cancelled)
-	w.step(model.Estimated{At: w.now, Task: estimating, Estimate: model.Estimate{Memory: units.GiB}}) // comes too late
+	w.step(model.Estimated{At: w.now, Task: estimating, Estimate: model.Estimate{Memory: units.GiB}}) // too late to have an effect
 	if w.s.QueueLen() != 0 {
 		t.Error("a cancelled task was queued")
 	}
@@ -60,14 +60,14 @@ func TestCancel(t *testing.T) {
 		t.Errorf("cancelled in the queue: %+v", f)
 	}
 
-	// Launching: the worker gets a Stop, and the memory stays allocated until it has
-	// ended.
+	// The task is launching. The worker gets a Stop, and the memory stays allocated until the
+	// attempt has ended.
 	w.cancel(blocker)
 	w.wantPhase(blocker, model.Stopping)
 	if len(w.stops) != 1 || w.stops[0] != (model.Stop{Task: blocker, Attempt: 1, Reason: byHand}) || w.gpu(0).Reserved != 40*units.GiB {
 		t.Errorf("stops %+v, %s reserved", w.stops, w.gpu(0).Reserved)
 	}
-	w.started(blocker) // it crosses the stop
+	w.started(blocker) // reported after the stop was decided
 	w.wantPhase(blocker, model.Stopping)
 	w.cancel(blocker)
 	if len(w.stops) != 1 {
@@ -79,7 +79,7 @@ func TestCancel(t *testing.T) {
 	running := w.submit(units.GiB, func(r *model.Request) { r.Retries = 3 })
 	w.started(running)
 	w.cancel(running)
-	w.exit(running, model.ExitProgram) // the task is not run again, whatever its exit
+	w.exit(running, model.ExitProgram) // the task does not run again after any exit
 	w.wantPhase(running, model.Cancelled)
 
 	recovering := w.submit(units.GiB, nil)
@@ -89,8 +89,8 @@ func TestCancel(t *testing.T) {
 	w.wantPhase(recovering, model.Cancelled)
 
 	before := len(w.finished)
-	w.cancel(recovering) // finished
-	w.cancel(99)         // never was
+	w.cancel(recovering) // a finished task
+	w.cancel(99)         // a task that never existed
 	if len(w.finished) != before || len(w.s.Tasks()) != 0 {
 		t.Error("cancelling what is not there did something")
 	}
@@ -100,7 +100,7 @@ func TestTimeLimit(t *testing.T) {
 	hour := func(r *model.Request) { r.TimeLimit = time.Hour }
 	w := newWorld(t, plain(), 1)
 	a := w.submit(units.GiB, hour)
-	w.wait(3 * time.Hour) // does not count before the start
+	w.wait(3 * time.Hour) // the time limit does not count before the start
 	w.started(a)
 	w.wait(time.Hour - 1)
 	w.wantPhase(a, model.Running)
@@ -122,7 +122,7 @@ func TestTimeLimit(t *testing.T) {
 	w.wantPhase(b, model.Running)
 	w.wait(time.Minute * 10)
 	w.wantPhase(b, model.Stopping)
-	w.exit(b, model.ExitGPUOOM) // whatever its exit
+	w.exit(b, model.ExitGPUOOM) // for any exit
 	w.wantFailed(b, "time-limit span=1h0m0s")
 
 	// A program that ends at the last moment has met the limit.
@@ -132,7 +132,7 @@ func TestTimeLimit(t *testing.T) {
 	w.exit(c, model.ExitOK)
 	w.wantPhase(c, model.Succeeded)
 
-	// Cancelled before: the limit is not the reason.
+	// The task was cancelled before, so the limit is not the reason.
 	d := w.submit(units.GiB, hour)
 	w.started(d)
 	w.cancel(d)
@@ -140,7 +140,7 @@ func TestTimeLimit(t *testing.T) {
 	w.exit(d, model.ExitStopped)
 	w.wantPhase(d, model.Cancelled)
 
-	// As good as no limit.
+	// A limit so long that it has no effect.
 	e := w.submit(units.GiB, func(r *model.Request) { r.TimeLimit = 1<<63 - 1 })
 	w.started(e)
 	w.wait(1000 * time.Hour)
@@ -181,7 +181,7 @@ func TestStrayEvents(t *testing.T) {
 		model.TimerFired{At: w.now + 1},
 		model.TimerFired{At: w.now + 1},
 		model.Configured{At: w.now + 1, Options: model.Options{Policy: "no such"}},
-		model.Configured{At: w.now + 1, Options: model.Options{Policy: "magm"}}, // a look-ahead of 0
+		model.Configured{At: w.now + 1, Options: model.Options{Policy: "magm"}}, // invalid: a look-ahead of 0
 	} {
 		before := view(w.s)
 		if launches := w.step(ev); len(launches) != 0 {
@@ -198,7 +198,8 @@ func view(s *State) []any {
 	return []any{s.Tasks(), s.GPUs(), s.Options(), s.QueueLen(), s.LastID()}
 }
 
-// TestTimeDoesNotRunBackwards checks that an event from the past happens now.
+// TestTimeDoesNotRunBackwards checks that an event with an earlier time is applied at the
+// present time.
 func TestTimeDoesNotRunBackwards(t *testing.T) {
 	opt := plain()
 	opt.WarmUp = time.Minute
@@ -244,9 +245,9 @@ func TestWake(t *testing.T) {
 	}{
 		{model.Started{At: 1, Task: 1, Attempt: 1}, []units.Instant{at(10)}},
 		{model.Started{At: at(5), Task: 2, Attempt: 1}, nil},   // at 15 s, later than the pending timer
-		{model.TimerFired{At: at(9)}, []units.Instant{at(10)}}, // too early: requested again
+		{model.TimerFired{At: at(9)}, []units.Instant{at(10)}}, // fired too early, so it is requested again
 		{model.TimerFired{At: at(10)}, []units.Instant{at(15)}},
-		{model.Sampled{At: at(40)}, nil}, // the timer for 15 s is pending all the same
+		{model.Sampled{At: at(40)}, nil}, // the timer for 15 s is still pending
 		{model.TimerFired{At: at(40)}, []units.Instant{at(60)}},
 		{model.TimerFired{At: at(60)}, []units.Instant{at(65)}},
 		{model.TimerFired{At: at(65)}, nil},
@@ -280,7 +281,7 @@ func TestStepTakesNoPointers(t *testing.T) {
 	New(plain()).Step(&model.TimerFired{At: 1})
 }
 
-// TestHeadroomRaised checks that a change of the options takes nothing from running
+// TestHeadroomRaised checks that a change of the options does not reduce the grants of running
 // tasks, and that the state stays consistent.
 func TestHeadroomRaised(t *testing.T) {
 	w := newWorld(t, plain(), 1)

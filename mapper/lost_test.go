@@ -9,8 +9,8 @@ import (
 	"carma/mapper/model"
 )
 
-// TestEndOnALostGPU checks the end of a task on a GPU that was lost meanwhile, where its
-// run time changes the expectations of its kind only.
+// TestEndOnALostGPU checks the end of a task on a GPU that was lost meanwhile, if its run time
+// changes only the expectations of its own kind.
 func TestEndOnALostGPU(t *testing.T) {
 	w := newWorld(t, DefaultsOf("carma"), 1)
 	runs := map[string]time.Duration{"a0": 2 * time.Hour}

@@ -14,10 +14,9 @@ import (
 	"carma/mapper/predict"
 )
 
-// throng is a small cluster with tasks of a few kinds and sizes, and all events that may
-// change which tasks a GPU takes. The number of waiting tasks goes up and down: with
-// many, little memory is free, and with few, a new task may be the first that a GPU
-// takes.
+// throng is a small cluster with tasks of a few kinds and sizes, and all events that may change
+// which tasks a GPU accepts. The number of waiting tasks rises and falls. With many, little
+// memory is free. With few, a new task may be the first that a GPU accepts.
 type throng struct {
 	s, plain *State // with a cache, and without
 	opt      model.Options
@@ -90,7 +89,7 @@ func (c *throng) submit() model.Event {
 	e := model.Estimate{Memory: units.Bytes(10+10*c.rng.IntN(5)) * units.GiB}
 	switch c.rng.IntN(6) {
 	case 0:
-		e = model.Estimate{WholeGPU: true} // it may be learned
+		e = model.Estimate{WholeGPU: true} // its memory may be learned
 	case 1:
 		e.Memory, e.Share = 4*units.GiB, 300_000
 	}

@@ -11,8 +11,8 @@ import (
 	"carma/mapper/predict"
 )
 
-// letLearn returns options under which only memory counts, and the memory of a task
-// without an estimate is learned.
+// letLearn returns options with which only memory decides, and the memory of a task without an
+// estimate is learned.
 func letLearn() model.Options {
 	opt := plain()
 	opt.LearnMemory = 2 * time.Minute
@@ -49,8 +49,8 @@ func settledAt(peak units.Bytes) units.Bytes {
 func TestLearnerHasAllFreeMemory(t *testing.T) {
 	const part = 40 * units.GiB / ledger.LearnerPart
 	for _, row := range []struct {
-		taken units.Bytes // by another task
-		want  units.Bytes // 0: it waits
+		taken units.Bytes // memory of another task
+		want  units.Bytes // grant, or 0 if it waits
 	}{{0, 40 * units.GiB}, {10 * units.GiB, 30 * units.GiB}, {40*units.GiB - part, part}, {40*units.GiB - part + 1, 0}} {
 		t.Run(row.taken.String(), func(t *testing.T) {
 			w := newWorld(t, letLearn(), 1)
@@ -124,14 +124,14 @@ func TestLearnerIsCut(t *testing.T) {
 	w.wantOn(b, 0)
 }
 
-// TestLearnerThatLoadsData checks that steady memory says nothing while a task is not
-// busy; samples or its output show when it is. Finally it is assumed to leave the GPU
-// idle.
+// TestLearnerThatLoadsData checks that constant memory proves nothing while a task is not
+// active. Samples or its output show when it becomes active. After ActivePatience it is assumed
+// to leave the GPU idle.
 func TestLearnerThatLoadsData(t *testing.T) {
 	for _, row := range []struct {
 		name  string
-		begin func(w *world, id model.TaskID) // after five minutes
-		cut   time.Duration                   // after the last growth
+		begin func(w *world, id model.TaskID) // its event after five minutes
+		cut   time.Duration                   // time of the cut after the last growth
 	}{
 		{"never", func(*world, model.TaskID) {}, predict.ActivePatience},
 		{"samples", func(w *world, id model.TaskID) {
@@ -177,8 +177,8 @@ func TestLearnerIsActiveBesideOthers(t *testing.T) {
 	}
 }
 
-// TestGrantIsNotCutUnseen checks that a learner whose memory is not seen keeps its grant,
-// and so does one after the option was switched off.
+// TestGrantIsNotCutUnseen checks that a learner without memory samples keeps its grant, and
+// that a learner keeps its grant after the option was switched off.
 func TestGrantIsNotCutUnseen(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	a := w.learner(nil)
@@ -196,7 +196,8 @@ func TestGrantIsNotCutUnseen(t *testing.T) {
 	w.wantGrant(a, 40*units.GiB)
 }
 
-// TestSecondLearnerWaits until the memory of the first is known, and says so.
+// TestSecondLearnerWaits checks that a second learner waits until the memory of the first is
+// known, with that reason.
 func TestSecondLearnerWaits(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	a, b := w.learner(nil), w.learner(nil)
@@ -252,7 +253,7 @@ func TestLearnerOOM(t *testing.T) {
 		if got := w.task(a); got.NextGrant != want.need || got.NextExclusive != want.alone {
 			t.Fatalf("after %d OOMs it needs %s, alone: %v; want %s, %v", i+1, got.NextGrant, got.NextExclusive, want.need, want.alone)
 		}
-		if i == 0 { // it no longer fits beside the other, and gets all memory when that ends
+		if i == 0 { // it no longer fits beside the other task, and gets all memory when the other task ends
 			w.wantOn(a)
 			w.exit(1, model.ExitOK)
 		}
@@ -263,7 +264,7 @@ func TestLearnerOOM(t *testing.T) {
 		}
 		w.wantOn(a, 0)
 		w.started(a)
-		if i < 2 { // another task joins, or it would have had all memory
+		if i < 2 { // without another task it would have had all memory
 			w.works(1, model.TaskUse{Task: a, Used: units.GiB})
 			w.wait(2 * time.Minute)
 			w.wantGrant(a, settledAt(units.GiB))
@@ -272,8 +273,8 @@ func TestLearnerOOM(t *testing.T) {
 	}
 }
 
-// TestLearnerOOMInVain checks that a learner that ran out of a whole card is not tried on
-// one again.
+// TestLearnerOOMInVain checks that a learner that ran out of memory on a whole card does not
+// run on a card of that size again.
 func TestLearnerOOMInVain(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -433,7 +434,7 @@ func TestLearnerIsSeenAtWork(t *testing.T) {
 		t.Errorf("it is taken for SMACT %v, and is 0.75", got)
 	}
 
-	w = newWorld(t, opt, 1) // a learner that never is counts as leaving the GPU idle
+	w = newWorld(t, opt, 1) // a learner that never becomes active counts as leaving the GPU idle
 	a = w.learner(nil)
 	w.works(0.01, model.TaskUse{Task: a, Used: 2 * units.GiB})
 	w.wait(predict.ActivePatience)

@@ -8,8 +8,9 @@ import (
 	"carma/mapper/model"
 )
 
-// A program can use one MIG instance at a time: a task on several GPUs gets whole cards,
-// and says why it waits when there are too few of them now.
+// TestPartsOfCards checks that a task on several GPUs gets whole cards, because a program can
+// use only one MIG instance at a time. If there are too few whole cards, it waits with that
+// reason.
 func TestPartsOfCards(t *testing.T) {
 	card := func(i int, part bool) model.GPUInfo {
 		return model.GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, MIG: part}

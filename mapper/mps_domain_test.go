@@ -18,7 +18,7 @@ func sharedBy(t *testing.T, opt model.Options, how model.Sharing) *world {
 
 func of(user string) func(*model.Request) { return func(r *model.Request) { r.User = user } }
 
-// speeds are the predicted ones of the tasks on GPU-0.
+// speeds returns the predicted speeds of the tasks on GPU-0.
 func (w *world) speeds() (all []float64) {
 	for _, r := range w.s.GPU("GPU-0").Residents {
 		all = append(all, r.Speed)
@@ -26,8 +26,8 @@ func (w *world) speeds() (all []float64) {
 	return all
 }
 
-// TestCircles checks that, where each user has an MPS server, one user's tasks run at
-// once, and users take turns.
+// TestCircles checks that, if each user has an MPS server, the tasks of one user run at the
+// same time, and users take turns.
 func TestCircles(t *testing.T) {
 	medium := interference.Load{SMACT: 0.6, DRAMA: 0.3, Step: 0.05}
 	put := func(how model.Sharing, users []string, all loads) []float64 {
@@ -68,8 +68,8 @@ func TestCircles(t *testing.T) {
 	same("three users", put(model.SharingUsers, []string{"ada", "bob", "eve"}, three), put(model.SharingTurns, []string{"", "", ""}, three))
 }
 
-// TestUsersShareLess checks that policy carma lets a user's task join tasks that
-// another's may not join, and that a task that no longer uses MPS may not join either.
+// TestUsersShareLess checks that policy carma lets a task join tasks of the same user where
+// another user's task may not join. A task that no longer uses MPS may not join either.
 func TestUsersShareLess(t *testing.T) {
 	newcomer := interference.Load{SMACT: 0.4, DRAMA: 0.2, Step: 0.005}
 	for _, row := range []struct {

@@ -22,8 +22,8 @@ func in(namespace string) func(*model.Request) {
 	return func(r *model.Request) { r.Namespace = namespace }
 }
 
-// TestNamespaceFull checks that a task refused by its namespace waits without a GPU, and
-// says for what. Other tasks of the namespace wait too, one is tried at a time at growing
+// TestNamespaceFull checks that a task refused by its namespace waits without a GPU, with that
+// reason. Other tasks of the namespace wait too, one of them is launched as a probe at growing
 // intervals, and tasks of other namespaces get the GPU. No task loses an attempt.
 func TestNamespaceFull(t *testing.T) {
 	w := newWorld(t, plain(), 1)
@@ -82,7 +82,7 @@ func (w *world) refuseTests(n int) (gaps []time.Duration) {
 	return gaps
 }
 
-// launchesOf are the launches of a task.
+// launchesOf returns the launches of a task.
 func (w *world) launchesOf(id model.TaskID) (all []model.Launch) {
 	for _, l := range w.launches {
 		if l.Task == id {
@@ -92,8 +92,8 @@ func (w *world) launchesOf(id model.TaskID) (all []model.Launch) {
 	return all
 }
 
-// filledWorld has a task that runs in namespace ann, and two that were refused there
-// often.
+// filledWorld returns a world with a task that runs in namespace ann, and two tasks that were
+// refused there often.
 func filledWorld(t *testing.T) (w *world, runs, a, b model.TaskID) {
 	w = newWorld(t, plain(), 2)
 	runs = w.submit(5*units.GiB, in("ann"))
@@ -102,7 +102,7 @@ func filledWorld(t *testing.T) (w *world, runs, a, b model.TaskID) {
 	w.refusedIn(a)
 	w.refusedIn(b)
 	w.refuseTests(20)
-	for len(w.refuseTests(1)) == 0 { // until it is refused just now
+	for len(w.refuseTests(1)) == 0 { // until a probe has just been refused
 	}
 	return w, runs, a, b
 }
@@ -138,9 +138,9 @@ func TestNamespaceTestTakesLong(t *testing.T) {
 	}
 }
 
-// TestNamespaceTestTellsNothing checks that a probe that is stopped, or fails for the
-// engine, is followed by another, and that a namespace's refusal shows nothing about an
-// engine that is probed by the same launch.
+// TestNamespaceTestTellsNothing checks that a probe that is stopped, or fails for the engine,
+// is followed by another, and that a refusal by a namespace is no result for an engine that is
+// probed by the same launch.
 func TestNamespaceTestTellsNothing(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	w.exit(runs, model.ExitOK)

@@ -70,9 +70,8 @@ func TestSuspectedOnce(t *testing.T) {
 	}
 }
 
-// TestOveruseNeverCostsTheVictim checks that an OOM beside a neighbour that exceeded its
-// grant costs the victim nothing, also if the neighbour ended first or its use fell
-// again.
+// TestOveruseNeverCostsTheVictim checks that an OOM beside a neighbour that exceeded its grant
+// does not count against the victim, even if the neighbour ended first or its use fell again.
 func TestOveruseNeverCostsTheVictim(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		opt := plain()

@@ -15,7 +15,7 @@ func watching(how string) model.Options {
 	return opt
 }
 
-// overuse returns a sample with the GiB of GPU 0 used by tasks.
+// overuse returns a sample with the memory in GiB that tasks use on GPU 0.
 func overuse(uses map[model.TaskID]float64) model.GPUSample {
 	s := model.GPUSample{ID: "GPU-0"}
 	for id, n := range uses {
@@ -47,15 +47,15 @@ func TestWatchdogGrows(t *testing.T) {
 	if need := w.task(a).NextGrant; need != gib(12).Scale(1.1) {
 		t.Errorf("it needs %s now", need)
 	}
-	// There is no room for more. The use counts, and nothing else follows.
+	// There is no room for a larger grant. The use counts, and nothing else happens.
 	w.sample(overuse(map[model.TaskID]float64{a: 32, b: 5}))
 	w.wait(time.Minute)
 	w.sample(overuse(map[model.TaskID]float64{a: 32, b: 5}))
 	w.wantPhase(a, model.Running)
 }
 
-// TestWatchdogOrder checks that tasks stopped at once on several GPUs are stopped in the
-// order of the GPUs, also if the later GPU was short of memory first and was checked
+// TestWatchdogOrder checks that tasks stopped at once on several GPUs are stopped in the order
+// of the GPUs, even if a GPU with a higher index was short of memory first and has been checked
 // since.
 func TestWatchdogOrder(t *testing.T) {
 	w := newWorld(t, watching(model.WatchdogRelaunch), 2)
@@ -89,7 +89,7 @@ func TestWatchdogRelaunches(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		watch   string
-		uses    []float64 // of the offender; the other one has 10 GiB and uses 5
+		uses    []float64 // use of the offender; the other task has 10 GiB and uses 5
 		stopped bool
 	}{
 		{"it needs what the other was promised", model.WatchdogRelaunch, []float64{32, 32}, true},
@@ -108,7 +108,7 @@ func TestWatchdogRelaunches(t *testing.T) {
 				w.sample(overuse(map[model.TaskID]float64{a: use, b: 5}))
 				w.wait(overusePatience / 2)
 			}
-			w.wait(2 * overusePatience) // nothing has changed since
+			w.wait(2 * overusePatience) // the decision does not change
 			if !row.stopped {
 				w.wantPhase(a, model.Running)
 				return

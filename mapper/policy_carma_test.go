@@ -12,7 +12,7 @@ import (
 	"carma/mapper/predict"
 )
 
-// predicting returns options under which memory and predictions count.
+// predicting returns options with which memory and predictions decide.
 func predicting() model.Options {
 	opt := plain()
 	opt.Policy, opt.SlowdownCap = "carma", predict.DefaultSlowdownCap
@@ -56,13 +56,13 @@ func (w *world) expectingWith(mem units.Bytes, e model.Expected, edit func(*mode
 	return id
 }
 
-// does submits a task with a load, of a kind whose run time may be known.
+// does submits a task with a load, and of a kind whose run time may be known.
 func (w *world) does(l interference.Load, name string) model.TaskID {
 	w.t.Helper()
 	return w.expecting(model.Expected{Loads: loads{l}}, kind(name, ""))
 }
 
-// put is does on a given GPU, regardless of the policy.
+// put does the same as does, but on a given GPU, regardless of the policy.
 func (w *world) put(gpu int, l interference.Load, name string) model.TaskID {
 	w.t.Helper()
 	opt := w.s.Options()
@@ -77,7 +77,8 @@ func (w *world) put(gpu int, l interference.Load, name string) model.TaskID {
 	return id
 }
 
-// wantWhy checks that a task waits, and that its reason has the words; see sayWhy.
+// wantWhy checks that a task waits, and that its reason, formatted by sayWhy, contains the
+// text.
 func (w *world) wantWhy(id model.TaskID, words ...string) {
 	w.t.Helper()
 	w.wantOn(id)
@@ -89,8 +90,8 @@ func (w *world) wantWhy(id model.TaskID, words ...string) {
 	}
 }
 
-// hours teaches the kinds h1, h2, h5, h10 with run times in hours, m5, m20 and m30 in
-// minutes.
+// hours adds kinds with run times to the history: h1, h2, h5 and h10 in hours, m5, m20 and m30
+// in minutes.
 func hours(w *world) {
 	w.t.Helper()
 	taught(w, map[string]time.Duration{
@@ -99,13 +100,13 @@ func hours(w *world) {
 	})
 }
 
-// TestCapIsOfTheWholeRun checks that a task of known length may be slowed down by more
-// than the cap for a small part of its run. For a task of unknown length the slowdown at
-// its end counts as if all neighbours stay.
+// TestCapIsOfTheWholeRun checks that a task of known length may be slowed down by more than the
+// cap for a small part of its run. For a task of unknown length, the slowdown is computed as if
+// all neighbours stayed.
 func TestCapIsOfTheWholeRun(t *testing.T) {
 	for _, row := range []struct {
 		name, there, comes string
-		why                string // empty: it may come
+		why                string // empty if the task may join
 	}{
 		{"both known", "h10", "m20", ""},
 		{"the neighbour's end is not known", "?", "m20", "0 of 1: GPU 0 slowdown task=8 2.55 " + capped(0)},
@@ -126,8 +127,8 @@ func TestCapIsOfTheWholeRun(t *testing.T) {
 	}
 }
 
-// TestCapCountsWhatWasLost checks that the slowdown by earlier neighbours counts too,
-// though each of many short neighbours alone does no harm.
+// TestCapCountsWhatWasLost checks that the slowdown by earlier neighbours counts too, even if
+// each of many short neighbours alone slows it down only a little.
 func TestCapCountsWhatWasLost(t *testing.T) {
 	w := newWorld(t, predicting(), 1)
 	hours(w)
@@ -152,19 +153,19 @@ func TestSlowAlready(t *testing.T) {
 	w.wantOn(w.does(nothing, ""), 0)
 }
 
-// TestLeastAddedCountsNeighbours checks that the time lost by all tasks decides between
-// GPUs, not the new task's own.
+// TestLeastAddedCountsNeighbours checks that the delay of all tasks decides between GPUs, not
+// only the new task's own delay.
 func TestLeastAddedCountsNeighbours(t *testing.T) {
 	w := newWorld(t, uncapped(), 2)
 	hours(w)
-	w.put(0, small, "h10")         // the new task would lose 1 min, it 37
-	soon := w.put(1, resnet, "m5") // the new task would lose 2 min, and this 7
+	w.put(0, small, "h10")         // the new task would be delayed by 1 min, the neighbour by 37
+	soon := w.put(1, resnet, "m5") // the new task would be delayed by 2 min, the neighbour by 7
 	id := w.does(vgg128, "h1")
 	w.wantOn(id, 1)
 	own := func(gpu int) float64 {
 		clone := w.s.Clone()
 		g := clone.GPU(gpuID(gpu))
-		if gpu == 1 { // as before it came
+		if gpu == 1 { // as before the new task was placed
 			clone.GPU(gpuID(1)).Remove(id)
 			clone.predictor.TasksChanged([]*model.GPU{g})
 		}
@@ -175,8 +176,8 @@ func TestLeastAddedCountsNeighbours(t *testing.T) {
 	}
 }
 
-// TestNeighbourThatEndsSoon checks that a new task loses little beside a task that is
-// nearly at its end, whatever that task's load.
+// TestNeighbourThatEndsSoon checks that a new task is hardly delayed beside a task that ends
+// soon, for any load of that task.
 func TestNeighbourThatEndsSoon(t *testing.T) {
 	w := newWorld(t, uncapped(), 2)
 	hours(w)
@@ -186,8 +187,8 @@ func TestNeighbourThatEndsSoon(t *testing.T) {
 	w.wantOn(w.does(resnet, "m30"), 1)
 }
 
-// TestWaitOrShare checks that a task waits for one of two residents to end if that costs
-// less than all three at once.
+// TestWaitOrShare checks that a task waits for one of two residents to end if that delays the
+// tasks less than running all three at once.
 func TestWaitOrShare(t *testing.T) {
 	for _, row := range []struct {
 		comes string
@@ -211,8 +212,8 @@ func TestWaitOrShare(t *testing.T) {
 	}
 }
 
-// TestAvoidsWhereItFailed checks that a GPU on which a task's infrastructure failed is
-// used again only if the others would be too slow.
+// TestAvoidsWhereItFailed checks that a GPU on which a task's infrastructure failed is used
+// again only if the other GPUs would be too slow.
 func TestAvoidsWhereItFailed(t *testing.T) {
 	for _, row := range []struct {
 		there interference.Load // on the other GPU
@@ -279,8 +280,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestWeighingAllocatesNothing checks that scoring allocates nothing: a cycle scores
-// tasks some hundred times.
+// TestWeighingAllocatesNothing checks that scoring allocates no memory, because a cycle
+// computes some hundred scores.
 func TestWeighingAllocatesNothing(t *testing.T) {
 	l := newLab(DefaultsOf("carma"), 1, 8, 20)
 	l.fill(60)

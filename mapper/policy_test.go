@@ -29,7 +29,7 @@ func TestPolicies(t *testing.T) {
 		policy    string
 		idleFirst bool
 		gpus      []testGPU
-		ring      int   // launches before, each on the next GPU of the ring
+		ring      int   // number of earlier launches, each on the next GPU of the ring
 		n         int   // GPUs the task wants
 		want      []int // in the order they are picked, or nil if it waits
 	}{
@@ -117,7 +117,7 @@ var (
 
 	tiny   = interference.Load{SMACT: 0.1499}
 	medium = interference.Load{SMACT: 0.15}
-	most   = interference.Load{SMACT: 0.5999} // still medium
+	most   = interference.Load{SMACT: 0.5999} // just below the limit of medium
 	jumbo  = interference.Load{SMACT: 0.6}
 
 	half    = interference.Load{DRAMA: 0.125} // utilization 0.5
@@ -143,7 +143,7 @@ func TestGatedPolicies(t *testing.T) {
 		task   loads
 		n      int
 		want   []int
-		why    string // where it waits
+		why    string // the reason if it waits
 	}{
 		{"tiny and tiny", "lucid", nil, []loads{{tiny}}, loads{tiny}, 1, []int{0}, ""},
 		{"tiny and jumbo", "lucid", nil, []loads{{tiny}}, loads{jumbo}, 1, []int{0}, ""},
@@ -234,7 +234,8 @@ func (w *world) openOnly(i int) {
 	w.sample(all...)
 }
 
-// TestDefaultsOf: each policy's own defaults are valid, and start a task.
+// TestDefaultsOf checks that each policy's own defaults are valid, and that a task starts with
+// them.
 func TestDefaultsOf(t *testing.T) {
 	for _, name := range PolicyNames() {
 		opt := DefaultsOf(name)
@@ -256,7 +257,7 @@ func TestDefaultsOf(t *testing.T) {
 	DefaultsOf("mgam")
 }
 
-// prepare puts GPUs into given states: each busy one by a task of its own.
+// prepare puts GPUs into given states: each busy GPU runs its own task.
 func prepare(t *testing.T, opt model.Options, gpus []testGPU) *world {
 	t.Helper()
 	w := newWorld(t, plain(), len(gpus))

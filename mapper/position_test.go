@@ -22,7 +22,7 @@ type day struct {
 	runs  map[model.TaskID]time.Duration
 	ends  map[model.TaskID]units.Instant
 	begun map[model.TaskID]units.Instant
-	had   map[string]time.Duration // GPU time of what has ended, by user
+	had   map[string]time.Duration // GPU time of ended attempts, by user
 }
 
 func newDay(opt model.Options, gpus int) *day {
@@ -87,14 +87,14 @@ func shared() model.Options {
 	return opt
 }
 
-// TestEqualGPUTime checks that users with equal weights get equal GPU time in a day,
-// within 5 %, whatever the number, length and size of their tasks.
+// TestEqualGPUTime checks that users with equal weights get equal GPU time in a day, within 5
+// %, for any number, length and size of their tasks.
 func TestEqualGPUTime(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		ada, bob time.Duration // of a task
-		mem      units.Bytes   // of a task, per GPU
-		bobs     model.Request // what bob's tasks ask for besides
+		mem      units.Bytes   // memory of a task per GPU
+		bobs     model.Request // further requests of bob's tasks
 	}{
 		{name: "two on a GPU", ada: 7 * time.Minute, bob: 65 * time.Minute, mem: 18 * units.GiB},
 		{name: "one on a GPU", ada: 7 * time.Minute, bob: 65 * time.Minute, mem: 38 * units.GiB},
@@ -163,8 +163,7 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// TestOneUserSeesNoTurns checks that fair-sjf decides as sjf while only one user has
-// tasks.
+// TestOneUserSeesNoTurns checks that fair-sjf decides like sjf while only one user has tasks.
 func TestOneUserSeesNoTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := DefaultOptions()
@@ -195,8 +194,8 @@ func TestOneUserSeesNoTurns(t *testing.T) {
 	})
 }
 
-// TestAccountsTakeTurns checks that accounts with a weight share the server by it, and
-// their users share the account's part, while other users take turns individually.
+// TestAccountsTakeTurns checks that accounts with a weight share the server in proportion to
+// it, and that their users share the account's part. Other users get their shares individually.
 func TestAccountsTakeTurns(t *testing.T) {
 	for _, row := range []struct {
 		accounts []model.Weight

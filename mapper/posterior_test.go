@@ -24,8 +24,8 @@ func fullGPU(t *testing.T, is interference.Load) (w *world, other, a model.TaskI
 	return w, other, a
 }
 
-// TestFullGPU checks that the samples of a full GPU do not distinguish a medium unknown
-// task from a heavy one, so its estimate lies between, with doubt.
+// TestFullGPU checks that the samples of a full GPU do not distinguish a medium unknown task
+// from a heavy one, so that the estimate lies between the two and is doubtful.
 func TestFullGPU(t *testing.T) {
 	w, _, a := fullGPU(t, heavy)
 	if got := w.loadOf(a).SMACT; got < mid.SMACT+0.02 || got > heavy.SMACT-0.02 {
@@ -36,8 +36,8 @@ func TestFullGPU(t *testing.T) {
 	}
 }
 
-// TestUnmixAgain checks that an activity found with doubt is estimated again as soon as
-// samples show more, in either direction.
+// TestUnmixAgain checks that a doubtful activity is estimated again as soon as samples are more
+// exact, and may rise or fall.
 func TestUnmixAgain(t *testing.T) {
 	for _, is := range []interference.Load{mid, heavy} {
 		w, other, a := fullGPU(t, is)
@@ -54,8 +54,8 @@ func TestUnmixAgain(t *testing.T) {
 	}
 }
 
-// TestNothingCountsTwice checks that using the same samples again makes nothing more
-// certain.
+// TestNothingCountsTwice checks that using the same samples again does not reduce a standard
+// deviation.
 func TestNothingCountsTwice(t *testing.T) {
 	w, _, a := fullGPU(t, heavy)
 	load, doubt := w.loadOf(a), w.task(a).Doubt
@@ -86,12 +86,12 @@ func TestToldStep(t *testing.T) {
 	}
 }
 
-// TestUntold checks that an unknown task does not join another until the output of that
-// one has reported its speed, or has had the time to. A known task may join.
+// TestUntold checks that an unknown task does not join another until the other one's output has
+// reported its speed, or the time for that has passed. A known task may join.
 func TestUntold(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		after  time.Duration // of the settling
+		after  time.Duration // time after the settling time
 		tells  bool
 		known  bool
 		joined bool
@@ -122,7 +122,7 @@ func TestUntold(t *testing.T) {
 			}
 			w.wantWhy(b, "GPU 0 unseen task="+a.String())
 			w.wait(tellWithin)
-			w.look() // the first came while another policy decided, which sets no timer
+			w.look() // the first was placed by another policy, which sets no timer
 			w.wantOn(b, 0)
 		})
 	}

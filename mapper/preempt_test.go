@@ -9,8 +9,8 @@ import (
 	"carma/mapper/model"
 )
 
-// wayState has GPUs of 40 GiB that can suspend, each with a task of 30 GiB and normal
-// priority that has run for a while: tasks 1 to n.
+// wayState returns a state of GPUs of 40 GiB on which tasks can be suspended. Each has a task
+// of 30 GiB and normal priority that has run for some time: tasks 1 to n.
 func wayState(t *testing.T, gpus int, host units.Bytes) (*State, units.Instant) {
 	t.Helper()
 	opt := DefaultsOf("magm")
@@ -84,8 +84,8 @@ func TestWhoMakesWay(t *testing.T) {
 	}
 }
 
-// TestJustStarted checks that a task is preemptible after it has run for a while, and at
-// once then.
+// TestJustStarted checks that a task becomes preemptible after it has run for some time, and is
+// preempted at that time.
 func TestJustStarted(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	if ids := left(wayTask(s, at.Add(-time.Second), model.Request{ID: 2, GPUs: 1, Priority: model.High}, 30)); len(ids) != 0 {
@@ -120,8 +120,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestWayBack checks that a suspended task preempts others only after a while, and none
-// that were suspended for longer.
+// TestWayBack checks that a suspended task preempts others only after some time, and never
+// tasks that were suspended for longer.
 func TestWayBack(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	wayTask(s, at, model.Request{ID: 2, GPUs: 1, Priority: model.High}, 12)
@@ -143,8 +143,8 @@ func TestWayBack(t *testing.T) {
 	}
 }
 
-// TestLentAtOnce checks that a task that waits for host memory starts as soon as the
-// suspension of another task, which lends some, begins.
+// TestLentAtOnce checks that a task that waits for host memory starts as soon as another task
+// begins to be suspended and lends some of its memory.
 func TestLentAtOnce(t *testing.T) {
 	s, at := wayState(t, 0, 128*units.GiB)
 	s.Step(model.GPUsFound{At: at, GPUs: []model.GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: model.SuspendHere}}})
@@ -163,10 +163,10 @@ func TestLentAtOnce(t *testing.T) {
 	}
 }
 
-// TestLends checks, on a server with one GPU, that most host memory is allocated to a
-// task without a request. While suspended it lends what it was not seen to use, and gets
-// it back when it resumes. A task with a request keeps its allocation, and then none is
-// suspended.
+// TestLends checks, on a server with one GPU, that most host memory is allocated to a task
+// without a request. While suspended it lends the memory that no sample has shown in use, and
+// gets it back when it resumes. A task with a request keeps its allocation, so that no task is
+// suspended for it.
 func TestLends(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		s, at := wayState(t, 0, 128*units.GiB)

@@ -19,8 +19,8 @@ func (w *world) seen(l interference.Load, foreign units.Bytes) {
 // loadOf returns the load of a task on GPU-0 in the ledger.
 func (w *world) loadOf(id model.TaskID) interference.Load { return w.s.GPU("GPU-0").Resident(id).Load }
 
-// TestStrangerIsSeen checks that no task joins an unknown one until the monitor has seen
-// it; then the observed load is used.
+// TestStrangerIsSeen checks that no task joins an unknown one until samples have shown its
+// activity, and that its observed load is used then.
 func TestStrangerIsSeen(t *testing.T) {
 	opt := predicting()
 	opt.SlowdownCap = 1.3
@@ -37,7 +37,7 @@ func TestStrangerIsSeen(t *testing.T) {
 	w.wait(1)
 	w.wantOn(b, 0)
 
-	// No task joins a task any more that turns out to be heavy.
+	// No further task joins a task whose samples show that it is heavy.
 	w = newWorld(t, predicting(), 1)
 	w.expecting(model.Expected{}, nil)
 	w.seen(vgg128, 0)
@@ -46,8 +46,8 @@ func TestStrangerIsSeen(t *testing.T) {
 	w.wantWhy(w.does(small, ""), "GPU 0 slowdown task=0 ")
 }
 
-// TestAcquaint checks that activity beyond the expected activity of the others is
-// attributed to the unknown task, and never less than a little.
+// TestAcquaint checks that activity beyond the expected activity of the others is attributed to
+// the unknown task, with a small minimum.
 func TestAcquaint(t *testing.T) {
 	known := interference.Load{SMACT: 0.2, SMOCC: 0.1, DRAMA: 0.1}
 	for _, row := range []struct {
@@ -88,8 +88,8 @@ func TestAcquaint(t *testing.T) {
 	}
 }
 
-// TestActivityOfOthers checks that SM activity not explained by carma's tasks slows a new
-// task down as a task would, on a GPU that is not idle.
+// TestActivityOfOthers checks that SM activity that carma's tasks do not explain slows a new
+// task down like another task, on a GPU that is not idle.
 func TestActivityOfOthers(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -112,7 +112,7 @@ func TestActivityOfOthers(t *testing.T) {
 			}
 		})
 	}
-	// An idle GPU is used all the same, but a quiet one before it.
+	// An idle GPU with such activity is used, but only after an idle GPU without activity.
 	w := newWorld(t, predicting(), 2)
 	w.wait(model.SettleTime)
 	w.seen(interference.Load{SMACT: 0.95, DRAMA: 0.4}, units.GiB)
@@ -159,7 +159,7 @@ func TestExpectedRunTime(t *testing.T) {
 	check := func(name, family string, typically, want time.Duration, on predict.Basis) {
 		t.Helper()
 		got, basis := of(name, family, typically)
-		if name != "a1" && typically == 0 && want != predict.UnknownRun { // means count in steps
+		if name != "a1" && typically == 0 && want != predict.UnknownRun { // mean run times are rounded to steps
 			if off := got - want; max(off, -off) <= want/predict.RunTimeStep {
 				got = want
 			}

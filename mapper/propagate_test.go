@@ -32,8 +32,8 @@ func TestSiblingsLearn(t *testing.T) {
 	}
 }
 
-// TestGateLearns checks that a filter by activity lets a waiting task in when a task of
-// its kind has shown its activity, though no GPU has changed.
+// TestGateLearns checks that a filter by activity accepts a waiting task when the activity of a
+// task of its kind becomes known, although no GPU has changed.
 func TestGateLearns(t *testing.T) {
 	opt := plain()
 	opt.Policy, opt.Learn = "lucid", true

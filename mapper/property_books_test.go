@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// book enters an event and its decisions in the machine's own accounts.
+// book records an event and its decisions in the machine's own accounts.
 func (m *machine) book(t *rapid.T, ev model.Event, decisions []model.Decision) {
 	if e, ok := ev.(model.Exited); ok && m.live[e.Task].Attempt == e.Attempt {
 		delete(m.live, e.Task)
@@ -87,8 +87,9 @@ func (m *machine) book(t *rapid.T, ev model.Event, decisions []model.Decision) {
 	}
 }
 
-// followCuts enters grants that were cut to the use of tasks: never without one of the
-// options, never below the highest use. No grant is more than its card.
+// followCuts records grants that were cut to the use of tasks. It checks that grants are cut
+// only with one of the options and never below the highest use, and that no grant exceeds its
+// card.
 func (m *machine) followCuts(t *rapid.T) {
 	for _, g := range m.s.GPUs() {
 		for _, r := range g.Residents {
@@ -108,7 +109,7 @@ func (m *machine) followCuts(t *rapid.T) {
 	}
 }
 
-// checkMove checks that only the task that came last on a GPU is stopped for slowing
+// checkMove checks that only the task that was placed last on a GPU is stopped for slowing
 // others down, and no task too often.
 func (m *machine) checkMove(t *rapid.T, stop model.Stop) {
 	if stop.Reason.Code != model.ReasonSlowing {
@@ -262,8 +263,7 @@ func (m *machine) check(t *rapid.T, waitedBefore []model.Task) {
 	m.checkOrder(t, waitedBefore)
 }
 
-// checkAlarm checks that a timer was set in time for everything that happens without an
-// event.
+// checkAlarm checks that a timer was set in time for each change that needs no event.
 func (m *machine) checkAlarm(t *rapid.T, tasks []model.Task) {
 	due := func(what string, at units.Instant) {
 		if at > m.s.Now() && at != units.Never && (m.alarm == 0 || m.alarm > at) {
@@ -308,11 +308,10 @@ func (m *machine) recoveryFirst() bool {
 	return m.opt.Recovery == model.RecoverOriginal && slices.ContainsFunc(m.s.Tasks(), func(t model.Task) bool { return t.Phase == model.Recovering })
 }
 
-// checkIdleness checks that no task waits for nothing. A task that fits waits only for
-// the engine, if that is down or unhealthy, for launching to resume, for the end of its
-// back-off, for the launch interval, for launches in flight, for the recovery of others
-// where that comes first, or behind as many tasks that do not fit as the look-ahead
-// allows.
+// checkIdleness checks that no task waits without a reason. A task that fits may wait only for
+// an engine that is down or unhealthy, for paused launching, for the end of its back-off, for
+// the launch interval, for launches in flight, for the recovery of others if recovery comes
+// first, or behind as many tasks that do not fit as the look-ahead allows.
 func (m *machine) checkIdleness(t *rapid.T) {
 	passed := map[bool]int{} // in the recovery queue or not
 	waiting := m.waiting()
@@ -345,7 +344,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			if m.s.placer.policy.pick == nil || m.s.again > m.s.Now().Add(forecastValid) {
 				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
 			}
-			continue // with time it fits, and the timer for the next check is set
+			continue // it fits at a later time, and the timer for the next check is set
 		}
 		if m.up && !m.s.breakers.Save().Sick.Open(m.s.Now()) && m.s.placer.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
@@ -354,9 +353,9 @@ func (m *machine) checkIdleness(t *rapid.T) {
 	}
 }
 
-// checkOrder checks that, of two tasks with equal requests that waited at the same time,
-// the later one is not launched first, unless it has preempted others, and that recovery
-// goes first where it should.
+// checkOrder checks that, of two tasks with equal requests that waited at the same time, the
+// later one is not launched first, unless it has preempted others, and that recovery goes first
+// if the options say so.
 func (m *machine) checkOrder(t *rapid.T, before []model.Task) {
 	launched := map[model.TaskID]*model.Task{}
 	for _, task := range before {
@@ -368,7 +367,7 @@ func (m *machine) checkOrder(t *rapid.T, before []model.Task) {
 		}
 	}
 	if m.s.breakers.Save().Sick.Paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task model.Task) bool { return len(task.Pinned) > 0 }) {
-		return // the next probe is the task that shows most
+		return // the next probe is the task whose start is the best evidence
 	}
 	turns := m.opt.Fair() || m.quotas()
 	byNumber := m.opt.Order == "" || m.opt.Order == model.OrderFIFO

@@ -179,8 +179,8 @@ func (m *machine) overuse(t *rapid.T) {
 	m.step(t, model.Sampled{At: m.now, GPUs: []model.GPUSample{s}})
 }
 
-// victim samples a task far over its grant and lets a neighbour run out of memory,
-// through no fault of its own.
+// victim samples a task far over its grant and lets a neighbour run out of memory, without
+// being at fault.
 func (m *machine) victim(t *rapid.T) {
 	var shared []model.GPU
 	for _, g := range m.s.GPUs() {
@@ -228,8 +228,8 @@ func (m *machine) exit(t *rapid.T) {
 	})
 }
 
-// unstarted fails the start of a task, or of all that are being started, by a fault of
-// the engine, a GPU or its namespace.
+// unstarted fails the start of a task, or of all that are being started, through a fault of the
+// engine, a GPU or its namespace.
 func (m *machine) unstarted(t *rapid.T) {
 	scope := rapid.SampledFrom([]model.BreakerScope{model.ScopeEngine, model.ScopeGPU, model.ScopeNamespace, model.ScopeUnknown, model.ScopeUnknown}).Draw(t, "scope")
 	all := rapid.Bool().Draw(t, "all")
@@ -248,7 +248,7 @@ func (m *machine) unstarted(t *rapid.T) {
 	}
 }
 
-// canary ends the canary, asked for or not.
+// canary ends the canary, even if none was requested.
 func (m *machine) canary(t *rapid.T) {
 	ev := model.CanaryEnded{At: m.now, Outcome: rapid.SampledFrom([]model.CanaryOutcome{model.CanaryStarted, model.CanaryFailed, model.CanaryMissing, "?"}).Draw(t, "outcome")}
 	if rapid.Bool().Draw(t, "with a fault") {
@@ -303,7 +303,7 @@ func (m *machine) configure(t *rapid.T) {
 	m.step(t, model.Configured{At: m.now, Options: m.opt, Format: model.DecisionFormat})
 }
 
-// pass lets time pass without a timer; sometimes the clock is set back.
+// pass advances the time without a timer, or sometimes sets the clock back.
 func (m *machine) pass(t *rapid.T) {
 	d := rapid.SampledFrom([]time.Duration{1, time.Second, 10 * time.Second, time.Minute, time.Hour, -time.Minute}).Draw(t, "time")
 	m.now = max(1, m.now.Add(d))
@@ -316,9 +316,8 @@ func (m *machine) wake(t *rapid.T) {
 	}
 }
 
-// again repeats an event of the past, unchanged or as if it happened now. Events that set
-// what the machine's accounts keep are left out, because they would have to be entered
-// there.
+// again repeats an event of the past, unchanged or as if it happened now. It leaves out events
+// that would also change the machine's accounts.
 func (m *machine) again(t *rapid.T) {
 	ev := rapid.SampledFrom(m.past).Draw(t, "event")
 	switch e := ev.(type) {
@@ -329,8 +328,8 @@ func (m *machine) again(t *rapid.T) {
 
 func (m *machine) restart(t *rapid.T) { m.s = reload(t, m.s) }
 
-// paced reports the speeds of some tasks according to their output; some reports are on
-// attempts that have ended, or are senseless.
+// paced reports the speeds of some tasks according to their output; some reports are about
+// attempts that have ended, or are implausible.
 func (m *machine) paced(t *rapid.T) {
 	var all []model.Throughput
 	for range rapid.IntRange(0, 3).Draw(t, "tasks") {
@@ -352,7 +351,8 @@ func (m *machine) paced(t *rapid.T) {
 // anyRate draws a rate, an error or a share, most of them possible.
 var anyRate = rapid.SampledFrom([]float64{0, 0.01, 0.3, 0.5, 0.6, 1, 1, 2, 30, -1, math.MaxFloat64, math.SmallestNonzeroFloat64})
 
-// noPace checks that a rate that no journal can hold changes nothing but the time.
+// noPace checks that a rate that a journal cannot store (NaN or infinite) changes only the
+// time.
 func (m *machine) noPace(t *rapid.T, all []model.Throughput) {
 	same, none := m.s.Clone(), m.s.Clone()
 	bad := slices.Clone(all)

@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// resets says that some GPUs were reset, broken or not, known or not.
+// resets reports that some GPUs were reset. They may be broken or not, and known or unknown.
 func (m *machine) resets(t *rapid.T) {
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]model.GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 3, func(id model.GPUID) model.GPUID { return id }).Draw(t, "reset")
 	m.step(t, model.GPUsReset{At: m.now, GPUs: some})
 }
 
-// anyBoots sets the boot of the GPUs' machines, where it is known.
+// anyBoots sets the boot of the GPUs' machines, or leaves it unknown.
 func anyBoots(t *rapid.T, gpus []model.GPUInfo) []model.GPUInfo {
 	gpus, boots := slices.Clone(gpus), map[string]string{}
 	for i := range gpus {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyHost draws a task's request for its machine; some tasks use no GPU.
+// anyHost draws the host resources that a task requests; some tasks use no GPU.
 func (m *machine) anyHost(t *rapid.T, r *model.Request) {
 	if r.NoGPU = rapid.IntRange(0, 4).Draw(t, "no GPU") == 0; r.NoGPU {
 		r.GPUs, r.Exclusive = 0, false
@@ -57,8 +57,8 @@ func (m *machine) hostSamples(t *rapid.T) (all []model.HostSample) {
 	return all
 }
 
-// booksHelpers starts helpers, changes their allocation, or removes them. Only for some
-// of this it asks first whether it fits.
+// booksHelpers starts helpers, changes their allocation, or removes them. It sometimes checks
+// first whether they fit.
 func (m *machine) booksHelpers(t *rapid.T) {
 	ev := model.HelpersBooked{
 		At: m.now, Node: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node"), Suite: rapid.SampledFrom([]string{"1/x", "1/y", "2/x"}).Draw(t, "suite"),
@@ -107,8 +107,8 @@ func (m *machine) bookHostUse(e model.Sampled) {
 	}
 }
 
-// bookedOn returns the allocation of tasks and helpers on a machine by the machine's own
-// accounts. The memory lent by a suspending or resuming task counts as free.
+// bookedOn returns the allocation of tasks and helpers on a machine according to the accounts
+// of the test's machine. The memory lent by a suspending or resuming task counts as free.
 func (m *machine) bookedOn(node string) (memory units.Bytes, cpus int64) {
 	for id, l := range m.live {
 		if l.Host.Node != node {

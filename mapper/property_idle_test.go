@@ -10,8 +10,8 @@ import (
 
 func (m *machine) touches(t *rapid.T) { m.step(t, model.TerminalInput{At: m.now, Task: m.aTask(t)}) }
 
-// bookIdle records when GPUs and people last were active, and checks that tasks are
-// stopped for idleness only if they were idle for long enough and were warned.
+// bookIdle records when GPUs and users were last active, and checks that tasks are stopped for
+// idleness only if they were idle for long enough and were warned.
 func (m *machine) bookIdle(t *rapid.T, ev model.Event, decisions []model.Decision) {
 	now := m.s.Now()
 	switch e := ev.(type) {

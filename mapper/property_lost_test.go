@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// takenIn adopts a container that the journal has lost: of an unknown task, of a waiting
-// one, or a later attempt of a running one.
+// takenIn adopts a container that the journal does not contain: a container of an unknown task,
+// of a waiting task, or of a later attempt of a running task.
 func (m *machine) takenIn(t *rapid.T) {
 	gpus := m.s.GPUs()
 	if len(gpus) == 0 {

@@ -18,8 +18,8 @@ type ranFrom struct {
 	at      units.Instant
 }
 
-// crowds fills GPUs with running tasks, and submits one or two that go before them a
-// while later.
+// crowds fills GPUs with running tasks, and later submits one or two tasks that may preempt
+// them.
 func (m *machine) crowds(t *rapid.T) {
 	put := func(r model.Request, need units.Bytes) {
 		m.last++
@@ -72,7 +72,7 @@ func (m *machine) makesWay(t *rapid.T, d model.Suspend) {
 	m.madeWay[d.Task] = other
 }
 
-// checkWay checks that no other task starts where victims leave for a task that still
+// checkWay checks that no other task starts on GPUs that victims vacate for a task that still
 // waits.
 func (m *machine) checkWay(t *rapid.T, id model.TaskID, grants []model.Grant) {
 	for victim, other := range m.madeWay {

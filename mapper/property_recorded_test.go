@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// follows checks that a program that would decide otherwise takes over recorded
-// decisions. Other options represent the other program: another policy, order,
-// look-ahead, recovery, watchdog.
+// follows checks that a program that would make other decisions applies the recorded ones. The
+// other program is simulated by other options: another policy, order, look-ahead, recovery and
+// watchdog.
 func (m *machine) follows(t *rapid.T) {
 	other := rapid.Bool().Draw(t, "a program with other rules")
 	from := rapid.IntRange(0, len(m.past)).Draw(t, "the last snapshot")
@@ -56,8 +56,8 @@ func under(rules, of model.Options) model.Options {
 	return rules
 }
 
-// settled returns everything that a daemon has carried out or answered for: where each
-// task is, with which grants, and why.
+// settled returns the results that a daemon has carried out or reported: the phase, GPUs,
+// grants and reason of each task.
 func settled(t *rapid.T, s *State) string {
 	type task struct {
 		ID                model.TaskID
@@ -101,7 +101,7 @@ func settled(t *rapid.T, s *State) string {
 	return string(b)
 }
 
-// journaled returns decisions as they are read back from a journal.
+// journaled returns decisions in the form in which a journal returns them.
 func journaled(t *rapid.T, decisions []model.Decision) []model.Decision {
 	var all []model.Decision
 	for _, d := range decisions {

@@ -65,7 +65,7 @@ func (m *machine) bookReserved(r model.Reservation) {
 	}
 }
 
-// checkLaunchPlace checks that no task is launched where it would run into another's
+// checkLaunchPlace checks that no task is launched where its run would overlap another user's
 // reservation, or on a GPU to which it is not pinned.
 func (m *machine) checkLaunchPlace(t *rapid.T, l model.Launch) {
 	now := m.s.Now()

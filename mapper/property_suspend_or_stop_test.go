@@ -20,7 +20,7 @@ func anySuspends(t *rapid.T, o *model.Options) {
 // instead describes a task that carma suspended on its own.
 type instead struct {
 	why   model.ReasonCode
-	asked bool // it may come back
+	asked bool // somebody has asked for its resumption
 }
 
 // bookInstead records the outcome of a suspension, before the answer is in the accounts.
@@ -64,8 +64,8 @@ func (m *machine) comesBack(id model.TaskID, why model.ReasonCode) {
 	}
 }
 
-// checkInstead checks that carma suspends a task on its own only for a reason that the
-// options allow, or for a cordon with Move, where the task would have been stopped, and
+// checkInstead checks that carma suspends a task on its own only for a reason that the options
+// allow, or for a cordon with Move, and only if the task would have been stopped otherwise, and
 // never a task that could not be suspended before.
 func (m *machine) checkInstead(t *rapid.T, d model.Suspend) {
 	code := d.Reason.Code
@@ -127,7 +127,8 @@ func (m *machine) moved(t *rapid.T) {
 	}
 }
 
-// rests samples an idle GPU, and lets time pass until its tasks are warned and stopped.
+// rests sends samples of an idle GPU, and advances the time until its tasks are warned and
+// stopped.
 func (m *machine) rests(t *rapid.T) {
 	id, ok := m.any(t, model.Running)
 	if !ok || len(m.live[id].Grants) == 0 {

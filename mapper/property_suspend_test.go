@@ -153,7 +153,7 @@ func (m *machine) bookAway(ev model.Event) {
 				delete(m.live, e.Task)
 				m.away[e.Task] = l
 			} else {
-				delete(m.onHold, e.Task) // it runs on
+				delete(m.onHold, e.Task) // it continues to run
 			}
 		}
 	case model.Resumed:
@@ -161,7 +161,7 @@ func (m *machine) bookAway(ev model.Event) {
 			m.ranFrom[e.Task] = ranFrom{e.Attempt, m.s.Now()}
 			if delete(m.returning, e.Task); e.Failure != "" {
 				delete(m.live, e.Task)
-				l.Grants = m.home[e.Task] // the driver still has it there
+				l.Grants = m.home[e.Task] // the driver still has its memory on these GPUs
 				m.away[e.Task] = l
 			}
 		}
@@ -179,7 +179,7 @@ func (m *machine) suspend(t *rapid.T, d model.Suspend) {
 	switch moves := d.Reason.Code == model.ReasonMoved || d.Reason.Code == model.ReasonSlowing || d.Reason.Code == model.ReasonDrained; {
 	case found && (m.isAway.Task != d.Task || m.isAway.Attempt != d.Attempt || d.Leave != m.isAway.Left):
 		t.Fatalf("%+v, and this was found: %+v", d, m.isAway)
-	case found: // whether or not it could be suspended now
+	case found: // even if it could not be suspended now
 	case d.Leave != (m.offered[d.Task] == d.Attempt && !moves):
 		t.Fatalf("%+v; attempt %d leaves by itself", d, m.offered[d.Task])
 	case !d.Leave && (len(l.Grants) != 1 || m.all[i].Suspend == model.SuspendNever):
@@ -189,7 +189,7 @@ func (m *machine) suspend(t *rapid.T, d model.Suspend) {
 	if h := m.s.Host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 && !found {
 		t.Fatalf("%+v: %s of %s of the machine are booked", d, h.Booked, h.Memory)
 	}
-	// It lends nothing that it requested, and nothing that it was seen to use.
+	// It lends no memory that it requested, and none that a sample has shown in use.
 	if want := m.shape[d.Task]; d.Lent != 0 && (want.HostMem > 0 || want.HostReserve > 0 || d.Lent < 0 || d.Lent > l.Host.Memory-max(m.seenHost[d.Task], ledger.LeastHost)) {
 		t.Fatalf("%+v of %+v for %+v, which was seen to use %s", d, l, want, m.seenHost[d.Task])
 	}
@@ -201,7 +201,7 @@ func (m *machine) suspend(t *rapid.T, d model.Suspend) {
 	}
 }
 
-// resume records that a task resumes, and checks where.
+// resume records that a task resumes, and checks its GPUs.
 func (m *machine) resume(t *rapid.T, d model.Resume) {
 	l, ok := m.away[d.Task]
 	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || !slices.EqualFunc(d.From, l.Grants, func(id model.GPUID, g model.Grant) bool { return g.GPU == id }) || !m.up || m.pausedTill > 0 || m.onHold[d.Task] {

@@ -37,7 +37,7 @@ func TestWayProperties(t *testing.T) {
 	}
 }
 
-// aCrowdedLife runs a history that begins with a crowd. It returns the decisions.
+// aCrowdedLife runs a random history that begins with full GPUs. It returns the decisions.
 func aCrowdedLife(t *rapid.T, crowd func(*machine, *rapid.T)) [][]model.Decision {
 	m := newMachine(t)
 	for i := range m.all {
@@ -76,7 +76,7 @@ func (m *machine) comes(t *rapid.T, r model.Request, need units.Bytes, run time.
 	m.step(t, model.Estimated{At: m.now, Task: r.ID, Estimate: model.Estimate{Memory: need}, Expected: expected})
 }
 
-// begins starts all launched tasks, and lets time pass.
+// begins starts all launched tasks, and advances the time.
 func (m *machine) begins(t *rapid.T, later ...time.Duration) {
 	for _, task := range m.s.Tasks() {
 		if task.Phase == model.Launching {
@@ -87,7 +87,7 @@ func (m *machine) begins(t *rapid.T, later ...time.Duration) {
 	m.step(t, model.TimerFired{At: m.now})
 }
 
-// swapCrowd fills the GPUs with long tasks, and submits short ones a while later.
+// swapCrowd fills the GPUs with long tasks, and submits short ones later.
 func (m *machine) swapCrowd(t *rapid.T) {
 	for range rapid.IntRange(2, 8).Draw(t, "long tasks") {
 		m.comes(t, model.Request{GPUs: 1, Terminal: rapid.IntRange(0, 9).Draw(t, "terminal") == 0},

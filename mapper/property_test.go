@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestProperties applies random events to a state and checks the invariants after each.
-// The machine keeps its own accounts, from events and decisions alone, and uses nothing
-// that the state says about itself.
+// TestProperties applies random events to a state and checks the invariants after each. The
+// machine keeps its own accounts, only from events and decisions, and does not use the state's
+// own data.
 func TestProperties(t *testing.T) {
 	longer(t)
 	missing := map[string]bool{}
@@ -29,7 +29,7 @@ func TestProperties(t *testing.T) {
 			delete(missing, ev.Kind())
 		}
 	})
-	if testing.Short() { // too few sequences for every event to occur
+	if testing.Short() { // in so few sequences, not every event occurs
 		return
 	}
 	for kind := range missing {
@@ -129,7 +129,7 @@ type machine struct {
 	led    [][]model.Decision    // the decisions on each of these
 	found  map[model.TaskID]bool // tasks of adopted containers, for which no limit was checked
 	alarm  units.Instant         // the timer that was set and has not fired, or 0
-	copied bool                  // a copy: the three kinds of step are compared elsewhere
+	copied bool                  // a copy, for which step does not compare clone and snapshot again
 
 	all                []model.GPUInfo // the GPUs of the machines when none is missing
 	there              map[model.GPUID]bool
@@ -139,7 +139,7 @@ type machine struct {
 	first              model.Options               // before the first event
 	opt                model.Options
 	up                 bool
-	live               map[model.TaskID]model.Launch                // launched and not ended, and on GPUs
+	live               map[model.TaskID]model.Launch                // launched, not ended, and not suspended
 	away               map[model.TaskID]model.Launch                // launched and suspended
 	home               map[model.TaskID][]model.Grant               // the grants of each resuming task when it was suspended
 	leaving, returning map[model.TaskID]int                         // the attempts that are being suspended, and resumed
@@ -163,7 +163,7 @@ type machine struct {
 	lent     map[model.TaskID]units.Bytes // the part of it that is lent to others during suspensions
 
 	kept       []model.Reservation               // not ended
-	told       map[model.TaskID]time.Duration    // run times from outputs before the step: a launch forgets them
+	told       map[model.TaskID]time.Duration    // run times from outputs before the step, because a launch drops them
 	helpers    map[[2]string]model.HelpersBooked // by machine and suite
 	keptBefore int                               // the number of reservations so far
 	shut       map[model.GPUID]units.Instant     // cordoned until then
@@ -173,7 +173,7 @@ type machine struct {
 	onHold     map[model.TaskID]bool
 	toHold     map[model.TaskID]bool // when they have been requeued
 
-	stirred map[model.GPUID]units.Instant  // when it last was not seen idle
+	stirred map[model.GPUID]units.Instant  // time of the last sample in which it was not idle
 	touched map[model.TaskID]int           // the attempt that last had memory on its GPUs
 	typed   map[model.TaskID]units.Instant // when it began, or somebody last typed
 	warned  map[model.TaskID]model.Idle    // the last report
@@ -288,9 +288,8 @@ func reload(t *rapid.T, s *State) *State {
 	return restored
 }
 
-// drains checks that every task ends if from now on nothing fails and every attempt
-// succeeds. Nothing happens but the exits and the timers, so this finds a lost timer. It
-// runs on a copy.
+// drains checks that every task ends if from now on nothing fails and every attempt succeeds.
+// The only events are exits and timers, so this finds a lost timer. It runs on a copy.
 func (m *machine) drains(t *rapid.T) {
 	before := encode(t, m.s)
 	c := *m

@@ -27,8 +27,8 @@ func (m *machine) recalls(t *rapid.T) {
 	m.step(t, model.RequeueRequested{At: m.now, Task: m.aTask(t), Hold: rapid.Bool().Draw(t, "hold"), By: "ada"})
 }
 
-// reorders moves a task, and checks before anything is launched that its user's tasks
-// have only exchanged their positions.
+// reorders moves a task, and checks before anything is launched that only the positions of its
+// user's tasks have changed.
 func (m *machine) reorders(t *rapid.T) {
 	ev := model.QueueMoved{At: m.now, Task: m.aTask(t), Last: rapid.Bool().Draw(t, "last")}
 	c := m.s.Clone()
@@ -151,7 +151,7 @@ func (m *machine) bookClosed(ev model.Event) {
 	case model.TaskUpdated:
 		m.bookChange(e)
 	case model.OrphanAdopted:
-		if task, ok := m.s.Task(e.ID); ok && task.Phase.Placed() { // it runs, whatever was wanted
+		if task, ok := m.s.Task(e.ID); ok && task.Phase.Placed() { // it runs, even if it should have been held
 			delete(m.onHold, e.ID)
 		}
 	case model.Reserved:
@@ -226,8 +226,8 @@ func (m *machine) resize(t *rapid.T, ev model.Event, d model.Resize) {
 	}
 }
 
-// bookChange records the changed request. The grant of the next launch stays as it is
-// while a task is placed, or its memory is being estimated.
+// bookChange records the changed request. The grant of the next launch does not change while a
+// task is placed or its memory is being estimated.
 func (m *machine) bookChange(e model.TaskUpdated) {
 	task, ok := m.s.Task(e.Task)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyUserRules draws the options that concern users; most are off most of the time, or
-// nothing else would ever occur.
+// anyUserRules draws the options that concern users; most are usually off, because otherwise
+// other cases would never occur.
 func anyUserRules(t *rapid.T, o *model.Options) {
 	o.FairHalfLife = rapid.SampledFrom([]time.Duration{0, time.Minute, 24 * time.Hour}).Draw(t, "half-life")
 	o.FairWeights = rapid.SampledFrom([][]model.Weight{nil, {{User: "ada", Weight: 2}}, {{User: "ada", Weight: 0.5}, {User: "bob", Weight: 100}}}).Draw(t, "weights")
@@ -45,8 +45,8 @@ func (m *machine) limits(r model.Request) []model.Quota {
 	return append(all, own)
 }
 
-// held sums the running tasks of a user, or of an account, in the accounts. The grants
-// are the present ones: they grow and shrink after the launch.
+// held sums the running tasks of a user, or of an account, in the accounts. The grants are the
+// present ones: grants grow and shrink after the launch.
 func (m *machine) held(of model.Quota) (tasks, gpus int, memory units.Bytes) {
 	for id := range m.live {
 		if r := m.shape[id]; !of.Account && r.User != of.Name || of.Account && r.Account != of.Name {
@@ -73,7 +73,7 @@ func (m *machine) checkLaunchQuota(t *rapid.T, l model.Launch) {
 	}
 }
 
-// checkQuota checks that a task that waits for a quota would exceed it, and says so.
+// checkQuota checks that a task that waits for a quota would exceed it, and has that reason.
 func (m *machine) checkQuota(t *rapid.T, task model.Task, why Why) {
 	over := false
 	for _, q := range m.limits(task.Request) {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// offers says that a program vacates its GPUs on request, sometimes of another attempt or
-// of a task that does not run.
+// offers reports that a program vacates its GPUs on request, sometimes of another attempt or of
+// a task that does not run.
 func (m *machine) offers(t *rapid.T) {
 	id, ok := m.any(t, model.Running)
 	if !ok || rapid.IntRange(0, 5).Draw(t, "any task") == 0 {
@@ -96,8 +96,8 @@ func (m *machine) checkBehind(t *rapid.T) {
 	}
 }
 
-// othersLeft returns the residue of suspended tasks on a GPU, without one task. A task
-// that ends in this step has none, because its residue may be allocated again in the same
+// othersLeft returns the residue of suspended tasks on a GPU, except one task's. A task that
+// ends in this step has no residue, because this memory may be allocated again in the same
 // step.
 func (m *machine) othersLeft(gpu model.GPUID, but model.TaskID) (sum units.Bytes) {
 	for task, used := range m.behind[gpu] {

@@ -13,8 +13,8 @@ import (
 // queued, or 0 for no limit.
 var limits = map[string]int{"one": 1, "two": 2, "free": 0}
 
-// anyWaits draws a task's dependencies, delay and group; most have none. Some depend on a
-// task that has ended, and some on a senseless one.
+// anyWaits draws a task's dependencies, delay and group; most have none. Some depend on a task
+// that has ended, and some on a task that cannot exist.
 func (m *machine) anyWaits(t *rapid.T, r *model.Request) {
 	r.Group = rapid.SampledFrom([]string{"", "", "one", "two", "free"}).Draw(t, "group")
 	r.Parallel = limits[r.Group]

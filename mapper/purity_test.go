@@ -103,7 +103,7 @@ func sourcesIn(dir string) ([]*ast.File, error) {
 	return files, nil
 }
 
-// TestPurityCanFail shows that each kind of impurity is seen.
+// TestPurityCanFail shows that each kind of impurity is found.
 func TestPurityCanFail(t *testing.T) {
 	for _, row := range []struct{ name, body, want string }{
 		{"clock", `import "time"; var T = time.Now()`, "time.Now"},
@@ -134,7 +134,7 @@ func TestPurityCanFail(t *testing.T) {
 	}
 }
 
-// The sources of imported packages are read once; that takes a second.
+// The sources of imported packages are read once, because that takes a second.
 var (
 	fset       = token.NewFileSet()
 	fromSource = sourceImporter()
@@ -153,7 +153,7 @@ func sourceImporter() types.Importer {
 	return importer.ForCompiler(fset, "source", nil)
 }
 
-// importAllowed lets a package under test see its allowed imports.
+// importAllowed resolves only the allowed imports of a package under test.
 type importAllowed []string
 
 func (paths importAllowed) Import(path string) (*types.Package, error) {
@@ -163,9 +163,9 @@ func (paths importAllowed) Import(path string) (*types.Package, error) {
 	return fromSource.Import(path)
 }
 
-// impurities lists what the sources of the core, with some allowed imports, must not
-// contain; the functions of mapRanges that do range over a map; and the types that could
-// not be resolved, which may hide something.
+// impurities returns three lists: forbidden uses in the sources of the core, given the allowed
+// imports; the functions of mapRanges that range over a map; and the types that could not be
+// resolved, which may hide a forbidden use.
 func impurities(imports []string, files []*ast.File) (bad, allowed, blind []string) {
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: importAllowed(imports), Error: func(err error) { blind = append(blind, err.Error()) }}
@@ -197,7 +197,7 @@ func impurities(imports []string, files []*ast.File) (bad, allowed, blind []stri
 
 const rangesOverMap = "ranges over a map"
 
-// impurity says what is impure in one node, or returns "".
+// impurity returns a description of the impurity of one node, or returns "".
 func impurity(imports []string, info *types.Info, n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.ImportSpec:

@@ -9,7 +9,7 @@ import (
 	"carma/mapper/model"
 )
 
-// TestQuotas checks what a user may have at once, and the reasons given.
+// TestQuotas checks the quotas on a user's concurrent use, and the reasons.
 func TestQuotas(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -104,9 +104,8 @@ func TestQuotaAfterOOM(t *testing.T) {
 	w.wantFailed(id, "never-quota-memory need=23.5 GiB of=20.0 GiB <- gpu-oom <- wanted-more have=15.0 GiB need=18.0 GiB")
 }
 
-// TestQuotaInWalk checks that a task that did not fit, and that a later launch has put
-// over its user's quota, does not count for the look-ahead, so another one that fits is
-// reached.
+// TestQuotaInWalk checks that a task does not count for the look-ahead if it did not fit and a
+// later launch has used up its user's quota. Then another task that fits is started.
 func TestQuotaInWalk(t *testing.T) {
 	opt := plain()
 	opt.LookAhead, opt.QuotaGPUs = 2, 2

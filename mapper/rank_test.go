@@ -64,9 +64,9 @@ func TestSJF(t *testing.T) {
 	block := w.submit(40*units.GiB, nil)
 	w.wantOn(block, 0)
 	long := w.submit(units.GiB, kind("a2", "a"))
-	unknown := w.submit(units.GiB, kind("z1", "z"))     // as all: 67 m 45 s
-	family := w.submit(units.GiB, kind("a9", "a"))      // as a1 and a2: 2 h
-	nothing := w.submit(units.GiB, nil)                 // as all
+	unknown := w.submit(units.GiB, kind("z1", "z"))     // the mean of all: 67 m 45 s
+	family := w.submit(units.GiB, kind("a9", "a"))      // the mean of a1 and a2: 2 h
+	nothing := w.submit(units.GiB, nil)                 // the mean of all
 	medium := w.submit(units.GiB, kind("c1", "c"))      // 30 min
 	medium2 := w.submit(units.GiB, kind("c1", "other")) // the kind counts, not the family
 	short := w.submit(units.GiB, kind("b1", "b"))
@@ -111,14 +111,14 @@ func TestSJFLearns(t *testing.T) {
 	if got := w.queue(); !slices.Equal(got, []model.TaskID{medium, of, like, rest}) {
 		t.Fatalf("they wait in the order %v", got)
 	}
-	block := w.submit(39*units.GiB, high) // that nothing is launched when a ends
+	block := w.submit(39*units.GiB, high) // so that nothing is launched when a ends
 	w.wait(time.Minute)
 	w.exit(a, model.ExitOK)
 	w.wantOn(block, 1)
 	if got := w.queue(); !slices.Equal(got, []model.TaskID{of, like, medium, rest}) {
 		t.Errorf("they wait in the order %v, want those like the one that took a minute first", got)
 	}
-	// With another order they wait as they came, and then by run time again.
+	// With another order they wait in the order of submission, and then by run time again.
 	fifo := sjf()
 	fifo.Order = model.OrderFIFO
 	w.step(model.Configured{At: w.now, Options: fifo})

@@ -8,7 +8,7 @@ import (
 	"carma/mapper/model"
 )
 
-// shrinking returns options under which grants are cut after five minutes.
+// shrinking returns options with which grants are cut after five minutes.
 func shrinking() model.Options {
 	opt := plain()
 	opt.Shrink = 5 * time.Minute
@@ -51,8 +51,8 @@ func TestGrantIsCutToWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestGrowthPutsTheCutOff checks that the time counts from the last growth; a sample with
-// less or equal use is none.
+// TestGrowthPutsTheCutOff checks that the time counts from the last growth. A sample with less
+// or equal use is no growth.
 func TestGrowthPutsTheCutOff(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
 	a := w.submit(30*units.GiB, nil)
@@ -66,10 +66,10 @@ func TestGrowthPutsTheCutOff(t *testing.T) {
 	w.wait(3*time.Minute - 1)
 	w.wantGrant(a, 30*units.GiB)
 	w.wait(1)
-	w.wantGrant(a, (12 * units.GiB).Scale(1.05)) // the highest, not the last
+	w.wantGrant(a, (12 * units.GiB).Scale(1.05)) // from the highest use, not the last
 }
 
-// TestGrantIsNotCut lists cases in which a cut gains nothing, or no task gains by it.
+// TestGrantIsNotCut lists cases in which a cut frees too little memory or helps no task.
 func TestGrantIsNotCut(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -103,8 +103,8 @@ func TestGrantIsNotCut(t *testing.T) {
 	}
 }
 
-// TestCutGrantThatIsOutgrown checks that use beyond a cut grant counts as taken, so that
-// no task is placed on it.
+// TestCutGrantThatIsOutgrown checks that use beyond a cut grant counts as taken, so that no
+// task is placed in this memory.
 func TestCutGrantThatIsOutgrown(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
 	a := w.submit(30*units.GiB, nil)

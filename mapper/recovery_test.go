@@ -9,11 +9,12 @@ import (
 	"carma/mapper/model"
 )
 
-// TestOOMLadder checks every step of the ladder, with the exact sizes.
+// TestOOMLadder checks the grant of every attempt after repeated GPU OOMs, with the exact
+// sizes.
 func TestOOMLadder(t *testing.T) {
 	type step struct {
-		peak, demand units.Bytes // reported at the OOM
-		need         units.Bytes // after it
+		peak, demand units.Bytes // reported with the OOM
+		need         units.Bytes // grant after the OOM
 		alone        bool
 	}
 	for _, row := range []struct {
@@ -25,7 +26,7 @@ func TestOOMLadder(t *testing.T) {
 		{"nothing known but the grant", 8 * units.GiB, []step{
 			{0, 0, 11 * units.GiB, false}, // 8 x 1.25 + 1
 			{0, 0, gib(16.5), false},      // 11 x 1.5
-			{0, 0, gib(16.5), true},       // alone
+			{0, 0, gib(16.5), true},       // exclusive
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"the observed peak counts", 8 * units.GiB, []step{
 			{12 * units.GiB, 0, 16 * units.GiB, false}, // 12 x 1.25 + 1
@@ -34,7 +35,7 @@ func TestOOMLadder(t *testing.T) {
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"the known demand counts", 8 * units.GiB, []step{
 			{8 * units.GiB, 20 * units.GiB, 26 * units.GiB, false},
-			{9 * units.GiB, 10 * units.GiB, 39 * units.GiB, false}, // less than the grant: the grant counts
+			{9 * units.GiB, 10 * units.GiB, 39 * units.GiB, false}, // below the grant, so the grant counts
 			{0, 0, 38 * units.GiB, true},                           // leaves room for other processes, up to the headroom
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"more than there is comes alone at once", 30 * units.GiB, []step{
@@ -84,7 +85,7 @@ func TestOOMAttempts(t *testing.T) {
 		opt := plain()
 		opt.Attempts = attempts
 		w := newWorldOf(t, opt, model.GPUInfo{ID: "a", Capacity: 40 * units.GiB}, model.GPUInfo{ID: "b", Index: 1, Capacity: 80 * units.GiB})
-		w.sample(model.GPUSample{ID: "b", Fault: "not now"}) // a larger one exists: being alone is not the end of it
+		w.sample(model.GPUSample{ID: "b", Fault: "not now"}) // a larger GPU exists, so an exclusive GPU is not the last try
 		id := w.submit(units.GiB, nil)
 		for range attempts {
 			w.exit(id, model.ExitGPUOOM)
@@ -122,14 +123,14 @@ func TestOOMOnUnequalGPUs(t *testing.T) {
 
 	pair := w.submit(35*units.GiB, gpus(2))
 	w.exit(pair, model.ExitGPUOOM)
-	w.wantOn(pair, 0, 1) // not 44.75 GiB on both, which will never be
+	w.wantOn(pair, 0, 1) // not 44.75 GiB on both, which is impossible
 	if task := w.task(pair); !task.NextExclusive || task.NextGrant != 40*units.GiB {
 		t.Errorf("alone %v with %s", task.NextExclusive, task.NextGrant)
 	}
 }
 
-// TestOOMWithoutGPUs checks that an OOM on a GPU lost under the task says nothing about
-// its need.
+// TestOOMWithoutGPUs checks that an OOM on a GPU that was lost while the task ran does not
+// change its memory need.
 func TestOOMWithoutGPUs(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(8*units.GiB, nil)
@@ -140,8 +141,8 @@ func TestOOMWithoutGPUs(t *testing.T) {
 	}
 }
 
-// TestForeignUseIsPutUpWith checks that a task that recovery runs exclusively does not
-// wait for a few megabytes of a desktop.
+// TestForeignUseIsPutUpWith checks that a task that recovery runs exclusively does not wait
+// because a desktop uses a few megabytes.
 func TestForeignUseIsPutUpWith(t *testing.T) {
 	opt := plain()
 	opt.Headroom = units.GiB
@@ -216,8 +217,8 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestBlameHasAnEnd checks that a task that fails through others every time fails
-// finally.
+// TestBlameHasAnEnd checks that a task whose attempts all fail because of other tasks fails in
+// the end.
 func TestBlameHasAnEnd(t *testing.T) {
 	opt := plain()
 	opt.BlamelessRetries = 3
@@ -300,13 +301,13 @@ func TestInfrastructure(t *testing.T) {
 			t.Fatalf("failure %d costs something: %+v", i+1, task)
 		}
 		if i == 0 {
-			w.wantOn(id, 1) // elsewhere
+			w.wantOn(id, 1) // on another GPU
 		}
 	}
 	w.exit(id, model.ExitInfrastructure)
 	w.wantFailed(id, "too-often count=9 <- infrastructure \"it said infrastructure\"")
 
-	// A GPU to be avoided is used when there is no other.
+	// An avoided GPU is used if there is no other.
 	a := w.submit(units.GiB, nil)
 	w.exit(a, model.ExitInfrastructure)
 	w.sample(model.GPUSample{ID: "GPU-1", Fault: "ECC"})
@@ -376,7 +377,7 @@ func TestStaged(t *testing.T) {
 		})
 	}
 
-	// A floor is free memory: the task waits until a GPU has it.
+	// A floor is an amount of free memory. The task waits until a GPU has that much.
 	opt := plain()
 	opt.Recovery = model.RecoverStaged
 	w := newWorld(t, opt, 1)
@@ -392,7 +393,7 @@ func TestStaged(t *testing.T) {
 	w.exit(full, model.ExitOK)
 	w.wantOn(id, 0)
 
-	// A floor that no GPU has is the same as exclusive.
+	// A floor above the memory of all GPUs has the same effect as exclusive.
 	w = newWorldOf(t, opt, model.GPUInfo{ID: "a", Capacity: 8 * units.GiB})
 	id = w.submit(2*units.GiB, nil)
 	w.exit(id, model.ExitGPUOOM)
@@ -401,8 +402,8 @@ func TestStaged(t *testing.T) {
 	}
 }
 
-// TestRecoverOriginal checks that a task that ran out of memory gets an exclusive idle
-// GPU, and nothing of the main queue is started until it has it.
+// TestRecoverOriginal checks that a task that ran out of memory gets an exclusive idle GPU, and
+// that no task of the main queue is started before.
 func TestRecoverOriginal(t *testing.T) {
 	opt := plain()
 	opt.Recovery = model.RecoverOriginal

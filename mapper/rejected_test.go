@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestTriesAreShared checks that a GPU skipped for a task because it has rejected an
-// equal request would reject the task too, and that a state without a cache, which asks
-// all GPUs, makes the same decisions.
+// TestTriesAreShared checks that a GPU skipped for a task because it has rejected an equal
+// request would reject the task too, and that a state without a cache, which checks all GPUs,
+// makes the same decisions.
 func TestTriesAreShared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -7,16 +7,16 @@ import (
 	"carma/mapper/model"
 )
 
-// exitAgain ends a task's attempt where the caller decides about reruns.
+// exitAgain ends a task's attempt with an exit after which the caller decides about reruns.
 func (w *world) exitAgain(id model.TaskID, class model.Class) {
 	w.t.Helper()
 	t, _ := w.s.Task(id)
 	w.step(model.Exited{At: w.now, Task: id, Attempt: t.Last().N, Class: class, Code: 1, Again: "its Job makes the next pod"})
 }
 
-// TestAgain checks that, if the caller decides about reruns, a task is held until
-// released, however it ended, and that a failure of its program costs no retry. After a
-// GPU OOM it then gets more memory.
+// TestAgain checks that, if the caller decides about reruns, a task is held until released
+// after any exit, and that a failure of its program uses no retry. After a GPU OOM it then gets
+// more memory.
 func TestAgain(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(10*units.GiB, nil)

@@ -33,7 +33,7 @@ func TestSampleFieldsReachState(t *testing.T) {
 		for i := range of.NumField() {
 			field := of.Name() + "." + of.Field(i).Name
 			if field == "GPUSample.ID" || field == "TaskUse.Task" {
-				continue // they name the GPU and the task
+				continue // these fields identify the GPU and the task
 			}
 			if stateWithout(field) == all {
 				t.Errorf("the state is the same without %s; take the field over in State.sampled", field)
@@ -42,8 +42,8 @@ func TestSampleFieldsReachState(t *testing.T) {
 	}
 }
 
-// setFields sets each field of a struct that is still zero, and sets the field without to
-// zero. Names of fields have the name of the type before them.
+// setFields sets each field of a struct that is still zero, and sets the field called without
+// to zero. Field names are prefixed with the name of their type.
 func setFields(t *testing.T, v reflect.Value, without string) {
 	for i := range v.NumField() {
 		f, name := v.Field(i), v.Type().Name()+"."+v.Type().Field(i).Name

@@ -16,7 +16,7 @@ func TestForeign(t *testing.T) {
 	w.wantOn(b)
 	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 10 * units.GiB})
 	w.wantOn(b, 0)
-	// Other processes may exceed what is left; no task starts, and none is lost.
+	// If other processes use more than the free memory, no task starts, and no task is lost.
 	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 30 * units.GiB})
 	c := w.submit(units.GiB, nil)
 	w.exit(a, model.ExitOK)
@@ -46,7 +46,7 @@ func TestGPUsComeAndGo(t *testing.T) {
 	w.wantOn(c, 1)
 	w.wantOn(w.submit(15*units.GiB, nil), 1)
 
-	// A faulty one keeps its tasks, and gets new ones when it is well.
+	// A faulty GPU keeps its tasks, and gets new ones when the fault has ended.
 	w.sample(model.GPUSample{ID: "GPU-0", Fault: "ECC"})
 	d := w.submit(10*units.GiB, nil)
 	w.wantOn(a, 0)
@@ -55,9 +55,9 @@ func TestGPUsComeAndGo(t *testing.T) {
 	w.wantOn(d, 0)
 }
 
-// TestHomeIsMissing checks a program that vacates a GPU that is lost meanwhile. Its
-// residue is on the GPU when that is found again, until a sample shows otherwise; the GPU
-// is forgotten when the program has ended.
+// TestHomeIsMissing checks a program that vacates a GPU that is lost meanwhile. When the GPU is
+// found again, the residue counts until a sample shows another value. The GPU is removed when
+// the program has ended.
 func TestHomeIsMissing(t *testing.T) {
 	two := []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}
 	w := newWorldOf(t, plain(), two...)
@@ -80,8 +80,8 @@ func TestHomeIsMissing(t *testing.T) {
 	}
 }
 
-// TestBehindIsMissing checks that the last sampled residue of a suspended task counts
-// again when its GPU is found, also if the task may resume elsewhere.
+// TestBehindIsMissing checks that the last sampled residue of a suspended task counts again
+// when its GPU is found, even if the task may resume on another GPU.
 func TestBehindIsMissing(t *testing.T) {
 	two := []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: model.SuspendMove}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB, Suspend: model.SuspendMove}}
 	w := newWorldOf(t, plain(), two...)
@@ -118,7 +118,7 @@ func TestRingSurvives(t *testing.T) {
 	w.step(model.GPUsFound{At: w.now, GPUs: infos})
 	w.wantOn(w.submit(units.GiB, nil), 1)
 	w.exit(1, model.ExitOK)
-	w.step(model.GPUsFound{At: w.now, GPUs: infos[1:]}) // the turn stays with GPU 2
+	w.step(model.GPUsFound{At: w.now, GPUs: infos[1:]}) // the next GPU is still GPU 2
 	w.wantOn(w.submit(units.GiB, nil), 2)
 }
 

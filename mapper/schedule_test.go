@@ -40,14 +40,14 @@ func TestMultiGPU(t *testing.T) {
 			}
 			return n
 		}
-		// The GPU with the most memory is in the machine where a second is too small.
+		// The GPU with the most memory is in a machine whose second GPU is too small.
 		if got := nodes(w.submit(30*units.GiB, gpus(2))); !slices.Equal(got, []model.GPUID{"b0", "b1"}) {
 			t.Errorf("two GPUs of 30 GiB: %v", got)
 		}
 		if got := nodes(w.submit(15*units.GiB, gpus(2))); !slices.Equal(got, []model.GPUID{"a0", "a1"}) {
 			t.Errorf("two GPUs of 15 GiB: %v", got)
 		}
-		// Room on one GPU in each machine is not room for two.
+		// One free GPU in each of two machines does not fit a task on two GPUs.
 		w.exit(1, model.ExitOK)
 		w.submit(40*units.GiB, nil) // on a0
 		w.submit(40*units.GiB, nil) // on b0
@@ -72,7 +72,7 @@ func TestMultiGPU(t *testing.T) {
 	})
 }
 
-// order exits whatever runs, one at a time, and returns the order of launches.
+// order ends the running tasks, one at a time, and returns the order of launches.
 func order(w *world) []model.TaskID {
 	w.t.Helper()
 	for n := 0; w.s.QueueLen() > 0; n++ {
@@ -129,7 +129,7 @@ func TestQueueOrder(t *testing.T) {
 		opt.LookAhead = 2
 		w := newWorld(t, opt, 4)
 		w.submit(25*units.GiB, nil)
-		for range 3 { // more than the look-ahead go to recovery and do not fit
+		for range 3 { // more tasks than the look-ahead are in recovery and do not fit
 			id := w.submit(10*units.GiB, gpus(4))
 			w.exitWith(model.Exited{Task: id, Class: model.ExitGPUOOM, Demand: 20 * units.GiB})
 			w.wantPhase(id, model.Recovering)
@@ -189,7 +189,7 @@ func TestLookAhead(t *testing.T) {
 		if !slices.Equal(runs, row.runs) {
 			t.Errorf("look-ahead %d: %v run, want %v", row.n, runs, row.runs)
 		}
-		// A task beyond the look-ahead comes within it when one before it leaves.
+		// A task beyond the look-ahead is considered when a task before it leaves the queue.
 		w.cancel(2)
 		w.cancel(3)
 		w.cancel(5)
@@ -205,7 +205,7 @@ func TestWarmUp(t *testing.T) {
 	w.wantOn(a, 0)
 	w.wantOn(b, 1)
 	w.wantOn(c)
-	w.wait(time.Hour) // a and b have not started
+	w.wait(time.Hour) // a and b have not started to run
 	w.wantOn(c)
 	w.started(b)
 	w.wait(time.Minute - 1)

@@ -6,8 +6,8 @@ import (
 	"carma/mapper/model"
 )
 
-// A result counts only for its candidate, GPU and forecast: not for a candidate with the
-// same row, and not after the forecast was computed again.
+// TestAnswerTable checks that a result counts only for its candidate, GPU and forecast. It does
+// not count for another candidate with the same row, nor after the forecast was computed again.
 func TestAnswerTable(t *testing.T) {
 	table, g := scoreTable{version: 1}, gpuAt(3)
 	m := &memo{version: 1}

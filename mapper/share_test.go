@@ -7,8 +7,8 @@ import (
 	"carma/mapper/model"
 )
 
-// TestShareOfEachGPU checks that a task that takes a share of a GPU by design is granted
-// that share of the GPU it gets, however large that is, and goes where it has room.
+// TestShareOfEachGPU checks that a task that takes a share of a GPU by design is granted that
+// share of its GPU, for any size of the GPU, and is placed on a GPU with enough room.
 func TestShareOfEachGPU(t *testing.T) {
 	half := model.Estimate{Memory: 20 * units.GiB, Point: 20 * units.GiB, Share: model.WholeGPU / 2}
 	for name, row := range map[string]struct {
@@ -44,7 +44,7 @@ func TestShareOfEachGPU(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// No GPU has room: it waits, and starts on the first that has.
+	// If no GPU has room, it waits, and starts on the first GPU that has.
 	opt := plain()
 	w := newWorld(t, opt, 0)
 	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 80 * units.GiB}}})

@@ -25,8 +25,8 @@ func (w *world) expects(id model.TaskID, from, to time.Duration, known bool) {
 	}
 }
 
-// known adds a task on its own GPU with a known run time: typical of its model, or, with
-// a kind, from its earlier runs.
+// known adds a task on its own GPU with a known run time. The run time is the typical one of
+// its model or, with a kind, from earlier runs.
 func (w *world) known(run time.Duration) model.TaskID {
 	w.t.Helper()
 	id := w.submitOnly(nil)
@@ -34,9 +34,8 @@ func (w *world) known(run time.Duration) model.TaskID {
 	return id
 }
 
-// TestExpectedStart checks starts as the GPUs are expected to become free, in the order
-// of the queue. The later figure assumes that tasks take twice their model's typical
-// time.
+// TestExpectedStart checks that tasks are expected to start when GPUs become free, in the order
+// of the queue. The later time assumes that tasks take twice their model's typical time.
 func TestExpectedStart(t *testing.T) {
 	for _, policy := range []string{"magm", "carma"} {
 		opt := plain()
@@ -76,7 +75,7 @@ func TestExpectedStartUnknown(t *testing.T) {
 	long.started(long.known(72 * time.Hour))
 	long.expects(long.known(time.Hour), 0, 0, false)
 
-	// With an end of its own, and a later one that is not within a day.
+	// The expected start is within a day, and the later time is not.
 	day := newWorld(t, plain(), 1)
 	day.started(day.known(20 * time.Hour))
 	day.expects(day.known(time.Hour), 20*time.Hour, -1, true)

@@ -8,7 +8,8 @@ import (
 	"carma/mapper/model"
 )
 
-// swapState has a GPU of 40 GiB with a task of 30 GiB that runs for the given time.
+// swapState returns a state with a GPU of 40 GiB with a task of 30 GiB that runs for the given
+// time.
 func swapState(t *testing.T, long time.Duration, change func(*model.Options)) (*State, units.Instant) {
 	t.Helper()
 	s, _ := wayState(t, 0, 500*units.GiB)
@@ -45,7 +46,7 @@ func TestWhoIsSwapped(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		long   time.Duration
-		after  time.Duration // it has run for
+		after  time.Duration // time for which it has run
 		r      model.Request
 		run    time.Duration
 		change func(*model.Options)
@@ -86,8 +87,8 @@ func TestWhoIsSwapped(t *testing.T) {
 	}
 }
 
-// TestSwapWaits checks that a task behind others is expected to wait for the GPU that
-// becomes ready after theirs.
+// TestSwapWaits checks that a task behind others is expected to wait for a GPU that becomes
+// ready after the GPUs of the others.
 func TestSwapWaits(t *testing.T) {
 	s, at := swapState(t, 0, nil)
 	s.Step(model.GPUsFound{At: at, GPUs: []model.GPUInfo{{ID: "a", Capacity: 40 * units.GiB, Suspend: model.SuspendHere}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, Suspend: model.SuspendHere}}})
@@ -103,8 +104,8 @@ func TestSwapWaits(t *testing.T) {
 	}
 }
 
-// fillState has GPU a with a task of 30 GiB that runs for an hour, and GPU b free. Task
-// 2, on several GPUs, waits for both.
+// fillState returns a state in which GPU a is with a task of 30 GiB that runs for an hour, and
+// GPU b free. Task 2, on several GPUs, waits for both.
 func fillState(t *testing.T, pair model.Request, kind model.SuspendKind, host units.Bytes, change func(*model.Options)) (*State, units.Instant) {
 	t.Helper()
 	s, _ := wayState(t, 0, host)

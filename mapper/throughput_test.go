@@ -9,7 +9,7 @@ import (
 	"carma/mapper/predict"
 )
 
-// TestPaced checks a task's known speed alone, and its comparisons.
+// TestPaced checks the measured speed of a task alone, and comparisons with it.
 func TestPaced(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, resnet, "a")
@@ -26,7 +26,7 @@ func TestPaced(t *testing.T) {
 	w.put(0, resnet, "b")
 	w.shows(resnet, resnet)
 	w.wait(30 * time.Second)
-	w.tells(a, 70) // in part of the time it was alone
+	w.tells(a, 70) // partly measured while it was alone
 	if !w.s.predictor.Save().Pairs.IsZero() {
 		t.Errorf("%+v was learned while the neighbours changed", w.s.predictor.Save().Pairs.All)
 	}
@@ -40,8 +40,8 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// TestPacedBesideOthers checks that a task that never was alone is at first assumed to
-// have its predicted speed; a declared step time is better.
+// TestPacedBesideOthers checks that a task that never was alone is at first assumed to have its
+// predicted speed; a declared step time gives a better result.
 func TestPacedBesideOthers(t *testing.T) {
 	for _, steps := range []bool{false, true} {
 		w := newWorld(t, uncapped(), 1)
@@ -66,7 +66,7 @@ func TestPacedBesideOthers(t *testing.T) {
 }
 
 // TestPacedIgnores checks that rates of other attempts, of tasks that do not run, and
-// senseless rates are ignored.
+// implausible rates are ignored.
 func TestPacedIgnores(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, resnet, "a")
@@ -91,7 +91,7 @@ func TestPacedIgnores(t *testing.T) {
 func TestShareTellsRunTime(t *testing.T) {
 	for _, row := range []struct {
 		share float64
-		want  time.Duration // 0: nothing
+		want  time.Duration // run time, or 0 if it stays unknown
 	}{{0.25, 8 * time.Minute}, {predict.LeastDone, 100 * time.Minute}, {predict.LeastDone / 2, 0}, {0, 0}, {math.NaN(), 0}, {-1, 0}, {7, 2 * time.Minute}} {
 		w := newWorld(t, uncapped(), 1)
 		a := w.put(0, resnet, "a")

@@ -111,7 +111,7 @@ func TestSlotTurns(t *testing.T) {
 	if got := w.stops; len(got) != 1 || say(got[0].Reason) != "slot-used span=1h0m0s" {
 		t.Fatalf("%+v", got)
 	}
-	c := w.submit(30*units.GiB, nil) // before the first has gone to the back
+	c := w.submit(30*units.GiB, nil) // before the first task is at the back of the queue
 	w.wait(time.Minute)
 	w.look()
 	w.exit(a, model.ExitStopped)

@@ -7,10 +7,10 @@ import (
 	"carma/mapper/model"
 )
 
-// Tasks on several GPUs get GPUs that are close to each other, by every policy.
+// TestCloseGPUs checks that every policy gives a task on several GPUs close GPUs.
 func TestCloseGPUs(t *testing.T) {
-	// Two pairs by NVLink, 0 with 2 and 1 with 3; 4 to 7 have none. The even ones are at
-	// one NUMA node, the odd ones at the other, except for the pairs.
+	// NVLink connects two pairs: 0 with 2, and 1 with 3. GPUs 4 to 7 have no NVLink. Even GPUs are
+	// at one NUMA node, odd GPUs at the other, except for the pairs.
 	var all []model.GPUInfo
 	for i := range 8 {
 		g := model.GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, Socket: string(rune('0' + i%2))}
@@ -24,7 +24,7 @@ func TestCloseGPUs(t *testing.T) {
 		opt.WarmUp, opt.Headroom = 0, 0
 		for _, row := range []struct {
 			name string
-			busy []int // GPUs whose memory others use
+			busy []int // GPUs whose memory other processes use
 			want [][]int
 		}{
 			{"by NVLink", nil, [][]int{{0, 2}, {1, 3}}},

@@ -26,8 +26,8 @@ func TestMoreGPUsHaveLessEach(t *testing.T) {
 	}
 }
 
-// TestTimeLimitChanges checks that a longer limit counts from the start and replaces the
-// older one, and that a limit that is already over ends the task.
+// TestTimeLimitChanges checks that a longer limit counts from the start and replaces the older
+// one, and that a limit that has already passed ends the task.
 func TestTimeLimitChanges(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(units.GiB, func(r *model.Request) { r.TimeLimit = time.Hour })
@@ -42,8 +42,8 @@ func TestTimeLimitChanges(t *testing.T) {
 	}
 }
 
-// TestHeldGivesItsPlace checks that the limit of a group admits another task while one is
-// held, and that a released one keeps its raised need.
+// TestHeldGivesItsPlace checks that the limit of a group admits another task while one is held,
+// and that a released task keeps its increased memory need.
 func TestHeldGivesItsPlace(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	inGroup := func(r *model.Request) { r.Group, r.Parallel = "g", 1 }
@@ -58,7 +58,7 @@ func TestHeldGivesItsPlace(t *testing.T) {
 	w.wantPhase(a, model.Held)
 	w.wantPhase(b, model.Launching)
 	w.step(model.HoldChanged{At: w.now, Task: a})
-	w.wantPhase(a, model.Held) // the other has its place
+	w.wantPhase(a, model.Held) // the other task has its place in the group
 	w.started(b)
 	w.exitWith(model.Exited{Task: b, Class: model.ExitOK})
 	w.wantPhase(a, model.Launching)

@@ -53,8 +53,8 @@ func TestCoarseIsABound(t *testing.T) {
 	}
 }
 
-// TestCoarseReplacesNothing checks that a bound above the known load of a task is no
-// surprise, and no sign of other processes on the GPU.
+// TestCoarseReplacesNothing checks that a bound above the known load of a task neither replaces
+// the load nor counts as activity of other processes.
 func TestCoarseReplacesNothing(t *testing.T) {
 	opt := predicting()
 	opt.Learn = true
@@ -104,8 +104,8 @@ func TestCoarseTime(t *testing.T) {
 	}
 }
 
-// TestFineAfterCoarse checks that, when samples become fine, the activity is estimated
-// again, and is a fact.
+// TestFineAfterCoarse checks that, when samples become fine, the activity is estimated again,
+// and counts as measured.
 func TestFineAfterCoarse(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.expecting(model.Expected{}, nil)
@@ -126,8 +126,8 @@ func TestFineAfterCoarse(t *testing.T) {
 	}
 }
 
-// TestCoarseAfterFine checks that a load from fine samples stays, whatever coarse samples
-// show later.
+// TestCoarseAfterFine checks that a load from fine samples is not changed by later coarse
+// samples.
 func TestCoarseAfterFine(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	passing, b := w.does(nothing, ""), w.does(small, "")
@@ -150,8 +150,8 @@ func TestCoarseAfterFine(t *testing.T) {
 	}
 }
 
-// TestSpeedsTellMoreThanCoarse checks that a neighbour that reports a small slowdown
-// shows that a task is not heavy, though some kernel runs all the time.
+// TestSpeedsTellMoreThanCoarse checks that a small slowdown of a neighbour proves that a task
+// is not heavy, even if some kernel runs all the time.
 func TestSpeedsTellMoreThanCoarse(t *testing.T) {
 	found := func(rate float64) model.Resident {
 		w := newWorld(t, uncapped(), 1)
@@ -199,8 +199,8 @@ func TestCoarseLearner(t *testing.T) {
 }
 
 // TestCoarseIsNeverLearned checks that no activity is ever learned while all samples are
-// coarse. The same events with fine samples do teach something, or this test would show
-// nothing.
+// coarse. The same events with fine samples must change an activity; otherwise this test would
+// prove nothing.
 func TestCoarseIsNeverLearned(t *testing.T) {
 	longer(t)
 	learned := map[bool]bool{}

@@ -31,7 +31,7 @@ func pair(t *testing.T) (w *world, a, b model.TaskID) {
 	return w, a, b
 }
 
-// paced reports the rate of a task since its neighbours are the same.
+// paced reports the rate of a task measured since its neighbours last changed.
 func (w *world) paced(id model.TaskID, p model.Throughput) predict.SpeedView {
 	w.t.Helper()
 	g, ok := w.s.Speed(id)
@@ -67,7 +67,7 @@ func TestGoing(t *testing.T) {
 	if g = w.paced(a, model.Throughput{Rate: 1.2, Unit: "epochs"}); g.Measured != 1 || g.Predicted != 1 || len(g.Beside) != 0 {
 		t.Errorf("alone: %+v", g)
 	}
-	// From alone to beside another by its own rates.
+	// From its own rates, first alone and then beside another task.
 	w, a, b = pair(t)
 	w.exit(b, model.ExitOK)
 	w.wait(5 * time.Minute)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// speakers lists the functions that may make an error in words, each with the reason why
+// speakers lists the functions that may return an error with a text, each with the reason why
 // no decision or record depends on it.
 var speakers = map[string]string{
 	"CheckSums":      "a broken invariant is a bug of ours",
@@ -27,9 +27,9 @@ var speakers = map[string]string{
 	"policyNamed":    "as above",
 }
 
-// TestCoreHasNoWords checks that the core decides and records by codes and figures, and
-// makes no sentence: no text is put together, and none is in a literal, except errors for
-// callers, panics and the policies' own descriptions.
+// TestCoreHasNoWords checks that the core uses codes and figures in its decisions and records,
+// and no sentences. It may neither concatenate texts nor contain texts in literals, except
+// errors for callers, panics and the descriptions of the policies.
 func TestCoreHasNoWords(t *testing.T) {
 	used := map[string]bool{}
 	for _, f := range coreSources(t) {
@@ -67,8 +67,8 @@ func TestCoreHasNoWordsCanFail(t *testing.T) {
 	}
 }
 
-// sentencesIn lists the places in a file that put words together or hold some, and
-// records the functions that may.
+// sentencesIn lists the places in a file that build or contain sentences, and records the
+// functions that may do so.
 func sentencesIn(f *ast.File, used map[string]bool) (found []string) {
 	for _, decl := range f.Decls {
 		name := ""
@@ -115,7 +115,7 @@ func mayHoldWords(n ast.Node) bool {
 // oldSentences are the sentences of older versions that identify their stops.
 var oldSentences = []string{"time limit of ", "time slot of ", "and others need the room"}
 
-// words says how a node makes or holds a sentence, or returns "".
+// words returns a description of how a node builds or contains a sentence, or returns "".
 func words(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:

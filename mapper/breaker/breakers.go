@@ -7,15 +7,15 @@ import (
 	"carma/mapper/model"
 )
 
-// Breakers holds what failed starts say about the engine, the GPUs and the namespaces,
-// and the probes that show whether they work again.
+// Breakers holds the failed starts of the engine, the GPUs and the namespaces, and the probes
+// that test whether they work again.
 type Breakers struct {
 	*ledger.Ledger
-	engineDown        model.Reason   // zero: the engine is up
-	engineBreaker     *model.Breaker // of the engine, or nil if containers start
-	complaints        *complaints    // of starts that failed for an unknown reason, or nil
+	engineDown        model.Reason   // zero if the engine is up
+	engineBreaker     *model.Breaker // breaker of the engine, or nil if containers start
+	complaints        *complaints    // starts that failed for an unknown reason, or nil
 	canary            canary
-	namespaceBreakers []*model.Breaker // namespaces that take no more now, in order, see namespace.go
+	namespaceBreakers []*model.Breaker // full namespaces, in order, see namespace.go
 	probeTask         int              // which tasks the cycle may launch, see probes.go
 }
 
@@ -155,7 +155,7 @@ func (b *Breakers) EndedUnstarted(t *model.Task, a *model.Attempt) {
 	b.inconclusive(t.ID)
 }
 
-// inconclusive lets another probe follow one that showed nothing.
+// inconclusive allows another probe after a probe without a result.
 func (b *Breakers) inconclusive(id model.TaskID) {
 	for _, i := range b.all() {
 		if i.Testing == id {

@@ -9,7 +9,7 @@ import (
 	"carma/mapper/model"
 )
 
-// begin returns breakers of a ledger with waiting tasks, each of a user of its own.
+// begin returns breakers of a ledger with waiting tasks, each of another user.
 func begin(n int) (*Breakers, []*model.Task) {
 	l := ledger.New(model.Options{Backoff: time.Minute}, false)
 	l.Begin(units.Instant(time.Hour))
@@ -28,8 +28,8 @@ func (b *Breakers) fail(t *model.Task, scope model.BreakerScope) {
 	b.StartFailed(t, &model.Attempt{N: 1}, model.Fault{Scope: scope, Cause: "no space left on device"})
 }
 
-// TestEngineBreaker checks that failed starts of three tasks pause the engine, that a probe
-// may follow after a while, and that a start closes the breaker and counts against those
+// TestEngineBreaker checks that failed starts of three tasks pause the engine, that a probe is
+// allowed later, and that a start closes the breaker and counts as a failed start of each task
 // that could not start.
 func TestEngineBreaker(t *testing.T) {
 	b, tasks := begin(4)
@@ -62,7 +62,7 @@ func TestEngineBreaker(t *testing.T) {
 }
 
 // TestCanary checks that a start that failed for an unknown reason asks for a canary, whose
-// outcome tells whether the task or the engine is at fault.
+// outcome decides whether the task or the engine is at fault.
 func TestCanary(t *testing.T) {
 	for _, row := range []struct {
 		outcome model.CanaryOutcome
@@ -82,7 +82,7 @@ func TestCanary(t *testing.T) {
 }
 
 // TestTwoUsers checks that failed starts of two users' tasks for an unknown reason count
-// against the engine without a canary, and those of one user do not.
+// against the engine without a canary, and failed starts of one user's tasks do not.
 func TestTwoUsers(t *testing.T) {
 	b, tasks := begin(3)
 	tasks[1].User = tasks[0].User
@@ -96,8 +96,8 @@ func TestTwoUsers(t *testing.T) {
 	}
 }
 
-// TestNamespace checks that a refusal holds back the tasks of its namespace and no others,
-// and that a section of a snapshot restores it.
+// TestNamespace checks that after a refusal only the tasks of its namespace wait, and that a
+// section of a snapshot restores it.
 func TestNamespace(t *testing.T) {
 	b, tasks := begin(2)
 	tasks[1].Namespace = "other"

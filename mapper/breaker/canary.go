@@ -44,8 +44,8 @@ type canary struct {
 // failing reports whether the last canary failed.
 func (c *canary) failing() bool { return c.Wait > 0 }
 
-// CanaryDue reports whether a canary must be started now. It stays true until the outcome
-// comes back as [model.CanaryEnded], or the canary is no longer needed.
+// CanaryDue reports whether a canary must be started now. It stays true until
+// [model.CanaryEnded] reports the outcome, or the canary is no longer needed.
 func (b *Breakers) CanaryDue() bool {
 	return b.engineDown.Code == "" && b.canary.Next > 0 && b.canary.Next <= b.Now()
 }
@@ -89,8 +89,8 @@ func (b *Breakers) complains(t *model.Task, f model.Fault) {
 	}
 }
 
-// complainingUsers counts the users of the tasks in complaints. A task that failed before
-// where other containers started is no evidence against the engine.
+// complainingUsers counts the users of the tasks in complaints. A task does not count if it has
+// failed before at a place where other containers started.
 func (b *Breakers) complainingUsers() int {
 	var users []string
 	for _, id := range b.complaints.Tasks {
@@ -101,7 +101,7 @@ func (b *Breakers) complainingUsers() int {
 	return len(users)
 }
 
-// blameEngine counts all complaints against the engine.
+// blameEngine counts all complaints as failures of the engine.
 func (b *Breakers) blameEngine(f model.Fault) {
 	if b.engineBreaker == nil {
 		b.engineBreaker = &model.Breaker{Since: b.Now(), Unknown: true}
@@ -177,7 +177,7 @@ func (b *Breakers) taskStarted(id model.TaskID) {
 	b.canary = canary{Last: b.canary.Last}
 }
 
-// blameTasks counts all complaints against the tasks.
+// blameTasks counts all complaints as failures of the tasks.
 func (b *Breakers) blameTasks() {
 	if b.complaints != nil {
 		b.countFailedStarts(b.complaints.Tasks)

@@ -8,14 +8,14 @@ import (
 	"carma/mapper/model"
 )
 
-// A cluster may limit what runs in a namespace. It does its own accounting and counts
-// other users' pods too, so carma learns of the limit only from a refusal. Then the tasks
-// of this namespace wait, without a GPU, and no others do. One of them is launched as a
-// probe at growing intervals, and soon after a task there has ended. If it is not
-// refused, all may be launched again.
+// A cluster may limit what runs in a namespace. It does its own accounting and counts other
+// users' pods too, so carma learns of the limit only from a refusal. Then only the tasks of
+// this namespace wait, without a GPU. One of them is launched as a probe at growing intervals,
+// and soon after a task of the namespace has ended. If the probe is not refused, all tasks may
+// be launched again.
 
-// FullTest is the longest time between two probe launches in a full namespace. A refused
-// probe costs the cluster one request, and others may free room unnoticed by carma.
+// FullTest is the longest time between two probe launches in a full namespace. A refused probe
+// costs the cluster one request, and carma does not notice when other users free room.
 const FullTest = 30 * time.Second
 
 // fullTurns is the number of tasks of a full namespace that are probed in turn, so that a
@@ -63,8 +63,8 @@ func (b *Breakers) testsNamespace(t *model.Task) {
 	}
 }
 
-// CloseTestedNamespaces opens the namespaces whose probe was not refused in time: its pod has
-// been created, even if it still waits for something else.
+// CloseTestedNamespaces opens the namespaces whose probe was not refused in time. The probe's
+// pod has been created then, even if the pod still waits for something else.
 func (b *Breakers) CloseTestedNamespaces() {
 	for _, i := range slices.Clone(b.namespaceBreakers) {
 		if t := b.TaskByID(i.Testing); t != nil && t.Phase.Placed() && !i.Open(b.Now()) {
@@ -81,7 +81,7 @@ func (b *Breakers) opens(full *model.Breaker) {
 }
 
 // TaskEndedIn handles the end of a task in a namespace. If the namespace was full, a probe
-// follows soon, when the cluster has counted again.
+// follows as soon as the cluster has updated its quota.
 func (b *Breakers) TaskEndedIn(namespace string) {
 	i := b.Namespace(namespace)
 	if !i.Paused() {

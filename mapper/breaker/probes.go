@@ -6,8 +6,8 @@ import (
 	"carma/mapper/model"
 )
 
-// SelectProbes sets among which tasks the probe is chosen. For failedBefore all failed tasks
-// but the latest are forgotten.
+// SelectProbes sets the group of tasks from which the probe is chosen. For failedBefore it
+// removes all failed tasks but the latest.
 func (b *Breakers) SelectProbes(among int) {
 	if b.probeTask = among; among == failedBefore {
 		b.engineBreaker.Tasks = b.engineBreaker.Tasks[max(0, len(b.engineBreaker.Tasks)-1):]
@@ -28,7 +28,7 @@ func (b *Breakers) MayLaunch(t *model.Task) bool {
 	})
 }
 
-// The tasks among which the probe is chosen.
+// The groups of tasks from which the probe is chosen.
 const (
 	otherUsers   = iota // tasks of users none of whose tasks has failed
 	notFailed           // tasks that have not failed

@@ -8,11 +8,12 @@ import (
 // BreakerView is an engine or a GPU on which containers do not start.
 type BreakerView struct {
 	model.Fault
-	GPU      model.GPUID // which, for ScopeGPU
+	GPU      model.GPUID // the GPU, for ScopeGPU
 	Since    units.Instant
 	Failures int // consecutive failed starts
 	Tasks    int // number of tasks with failed starts; fewer are counted while it is probed
-	// Paused: only probe launches are allowed. Test is the earliest instant of the next.
+	// Paused means that only probe launches are allowed. Test is the earliest instant of the next
+	// probe.
 	Paused bool
 	Test   units.Instant
 }

@@ -7,12 +7,12 @@ import (
 	"carma/mapper/model"
 )
 
-// AttributeLoad estimates the activity of the tasks on a GPU whose activity is not
-// measured: the one placed last, and others placed within the same minute, which are
-// assumed to be equally busy. It picks the activity that best explains the samples of the
-// GPU and the measured slowdown of the neighbours. Samples alone do not tell a busy task
-// from a slightly less busy one that slows its neighbours down much less. It returns the tasks whose load
-// was not known before.
+// AttributeLoad estimates the activity of the tasks on a GPU whose activity is not measured:
+// the task placed last, and others placed within the same minute, which are assumed to be
+// equally busy. It picks the activity that best explains the samples of the GPU and the
+// measured slowdown of the neighbours. The slowdown is needed because two tasks with nearly the
+// same activity may slow their neighbours down very differently. It returns the tasks whose
+// load was not known before.
 func (pr *Predictor) AttributeLoad(g *model.GPU) (known []*model.Task) {
 	var strangers []int
 	for i := range g.Residents {
@@ -43,7 +43,7 @@ func (pr *Predictor) AttributeLoad(g *model.GPU) (known []*model.Task) {
 	best, doubt := x.seek(told)
 	if told >= 0 {
 		r := &g.Residents[strangers[0]]
-		if working := pr.TaskByID(r.Task).Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // else it may be reading data
+		if working := pr.TaskByID(r.Task).Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // otherwise it may be reading data
 			best.Step = r.Load.Step
 			r.Load = best
 			if !g.Coarse {
@@ -67,8 +67,8 @@ func (pr *Predictor) AttributeLoad(g *model.GPU) (known []*model.Task) {
 	return known
 }
 
-// The activities that are tried: first in steps of soughtWide, then around the best one
-// in steps of soughtStep.
+// Candidate activities are tried first in steps of soughtWide, then around the best one in
+// steps of soughtStep.
 const (
 	mostSought = 0.96
 	soughtWide = 0.04
@@ -76,9 +76,9 @@ const (
 )
 
 // seek finds the load that best explains the samples, and its uncertainty. told is the SM
-// activity expected before the task ran, or negative if none was. If several activities
-// explain the samples nearly equally well, as on a GPU that is full whatever the task
-// does, seek returns their mean weighted by likelihood.
+// activity expected before the task ran, or negative if none was. If several activities explain
+// the samples nearly equally well, seek returns their mean weighted by likelihood. This happens
+// on a GPU that is full even without the task.
 func (x *attribution) seek(told float64) (best interference.Load, doubt float64) {
 	least, lightest := math.Inf(1), UnknownLeast
 	if x.several {
@@ -135,8 +135,8 @@ func meanOf(tried []attributionTry, least float64) (mean, sd float64) {
 	return mean, math.Sqrt(max(0, squares/sum-mean*mean))
 }
 
-// The standard deviation of an activity that was found: for a single new task, and for
-// several new tasks at once.
+// The standard deviation of an estimated activity, for a single new task and for several new
+// tasks at once.
 const (
 	SeenDoubt  = 0.03
 	MixedDoubt = 0.12
@@ -158,11 +158,11 @@ type attribution struct {
 	step      float64
 	several   bool       // they are on several GPUs
 	told      bool       // their activity was known before, and is only corrected
-	mix       ClassPrior // the likely classes of the strangers, and what was assumed of them before
+	mix       ClassPrior // the likely classes of the strangers, and the activity assumed before
 	belief    model.Posterior
 	prior     float64 // their likely SM activity, or 0 if not known
 	demands   []Demand
-	measured  []float64 // log speed; NaN: not measured
+	measured  []float64 // log of the speed, or NaN if it is not measured
 	sd        []float64
 }
 
@@ -196,8 +196,8 @@ const pairError = 0.12
 // the neighbours' assumed contributions.
 const ScoreError = 0.03
 
-// misfit returns how badly an SM activity of the strangers explains the samples, and the
-// load with this activity.
+// misfit returns the deviation of the samples from the prediction with this SM activity of the
+// strangers, and the load with this activity.
 func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	load := interference.Load{SMACT: sm, Step: x.step}
 	var speeds []float64
@@ -238,7 +238,7 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	if x.g.Coarse {
 		return load, sum + x.coarsely(total, load, speeds)
 	}
-	if !x.told && len(x.demands) > 1 { // alone, samples show all of it
+	if !x.told && len(x.demands) > 1 { // if the task is alone, samples show all of its activity
 		sum += against(x.belief, sm, x.mix)
 	}
 	off := (min(total, 1) - x.g.SMACT) / ScoreError

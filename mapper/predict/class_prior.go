@@ -9,17 +9,18 @@ import (
 	"carma/mapper/model"
 )
 
-// Class says how busy a task keeps a GPU, as far as it matters for its neighbours.
+// Class is the activity of a task in the coarse steps that matter for its neighbours.
 type Class int
 
 const (
-	LightTask  Class = iota // small networks: others slow them down, and they slow no other down
-	MediumTask              // two fit on a GPU
-	HeavyTask               // it fills a GPU
+	LightTask  Class = iota // small networks: other tasks slow them down, but they slow down no other task
+	MediumTask              // two such tasks fit on a GPU
+	HeavyTask               // one such task fills a GPU
 	Classes
 )
 
-// TypicalLoads are loads of these classes. Classes end at the middle between two.
+// TypicalLoads contains a typical load of each class. The limit between two classes is the mean
+// of their typical SM activities.
 var TypicalLoads = [Classes]interference.Load{
 	LightTask:  {SMACT: 0.17, SMOCC: 0.08, DRAMA: 0.07},
 	MediumTask: {SMACT: 0.60, SMOCC: 0.30, DRAMA: 0.26},
@@ -41,7 +42,7 @@ type ClassPrior [Classes]float64
 // IsUnknown reports whether the load is not known.
 func (m ClassPrior) IsUnknown() bool { return m != ClassPrior{} }
 
-// The prior without any observation: for tasks on one GPU, and for tasks on several.
+// The priors without any observation, for tasks on one GPU and for tasks on several.
 var (
 	firstMix    = ClassPrior{0.35, 0.45, 0.20}
 	firstMixFew = ClassPrior{0, 0.75, 0.25}
@@ -91,8 +92,8 @@ func groupsOf(t *model.Task, keys []groupKey) []groupKey {
 	return keys
 }
 
-// groupWeight is the number of tasks after which a group counts as much as the wider
-// group. firstWeight is the same number for the first prior.
+// groupWeight is the number of tasks after which the prior of a group has the same weight as
+// the prior of the wider group. firstWeight is the same number for the first prior.
 const (
 	groupWeight = 4
 	firstWeight = 20
@@ -116,7 +117,7 @@ func (pr *Predictor) priorAnyway(t *model.Task) ClassPrior {
 	for _, key := range groupsOf(t, space[:0]) {
 		i, ok := pr.classCounts.index[key]
 		if !ok {
-			continue // a new user of a known image, for example
+			continue // no observation yet, for example a new user of a known image
 		}
 		counts, n := pr.classCounts.Groups[i].Counts, 0.0
 		for _, c := range counts {

@@ -20,12 +20,12 @@ var (
 
 func empty() *Predictor { return New(ledger.New(model.Options{}, false)) }
 
-// like is a task of a user, image and program.
+// like makes a task of a user, image and program.
 func like(user, image, program string) func(*model.Request) {
 	return func(r *model.Request) { r.User, r.Image, r.Program = user, image, program }
 }
 
-// meets counts tasks that turned out to have a load.
+// meets counts n tasks with an observed load.
 func meets(s *Predictor, n int, l interference.Load, of func(*model.Request)) {
 	for range n {
 		t := &model.Task{Request: model.Request{GPUs: 1}}
@@ -34,15 +34,15 @@ func meets(s *Predictor, n int, l interference.Load, of func(*model.Request)) {
 	}
 }
 
-// TestMixNarrows checks that the likely classes of a task follow the tasks with which it
-// has most in common: all tasks, or the tasks of its user, its image, its program.
+// TestMixNarrows checks that the prior of a task follows the tasks with which it has most in
+// common: all tasks, or the tasks of its user, its image, its program.
 func TestMixNarrows(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		seen  func(s *Predictor)
 		of    func(*model.Request)
 		class Class
-		least float64 // how likely it is of the class
+		least float64 // least probability of the class
 		most  float64
 	}{
 		{"nothing was seen", func(*Predictor) {}, like("ada", "i", "p"), MediumTask, 0.45, 0.45},
@@ -88,7 +88,7 @@ func TestMixNarrows(t *testing.T) {
 	}
 }
 
-// TestMixOfSeveralGPUs: tasks on several GPUs are another matter.
+// TestMixOfSeveralGPUs checks that tasks on several GPUs have a separate prior.
 func TestMixOfSeveralGPUs(t *testing.T) {
 	s := empty()
 	meets(s, 50, faint, like("ada", "", ""))
@@ -105,7 +105,8 @@ func TestMixOfSeveralGPUs(t *testing.T) {
 	}
 }
 
-// TestClasses: a class ends in the middle between two typical loads.
+// TestClasses checks that the limit between two classes is the mean of their typical
+// activities.
 func TestClasses(t *testing.T) {
 	for _, row := range []struct {
 		smact float64

@@ -7,18 +7,18 @@ import (
 	"carma/mapper/model"
 )
 
-// Coarse samples show the share of time in which any kernel ran, not how busy the SMs
-// were. That share is an upper bound of the SM activity: a task of small kernels may show
-// 0.9 and leave most of the GPU to others. So carma never learns from coarse samples as
-// from facts. What they show is stored in no history, and is valid for the placement
-// only, with a large doubt.
+// Coarse samples show the share of time in which any kernel ran, not how busy the SMs were.
+// That share is an upper bound of the SM activity, because a task with small kernels may show
+// 0.9 and leave most of the GPU to others. So carma does not treat coarse samples as
+// measurements. Their results are not stored in the history. They apply only while the task is
+// placed, and with a large standard deviation.
 const (
 	// coarseError is the standard deviation of the share of time in which a kernel runs,
 	// as interference.Load.Busy predicts it: in published data its error is 0.06 on
 	// average, and 0.15 at most.
 	coarseError = 0.1
-	// lowerMost bounds the evidence against an activity that is lower than usual for such
-	// a share of time.
+	// lowerMost limits the penalty for an activity that is lower than usual for such a share of
+	// time.
 	lowerMost = 2
 	// mixDoubt is the standard deviation of the SM activity of unknown tasks.
 	mixDoubt = 0.3
@@ -28,8 +28,8 @@ const (
 	typicalDRAMA = 0.43
 )
 
-// SetCoarse handles a change between coarse and fine samples of a GPU. The samples count
-// when their window contains only the new kind.
+// SetCoarse handles a change between coarse and fine samples of a GPU. The samples count once
+// their window contains only samples of the new kind.
 func (pr *Predictor) SetCoarse(g *model.GPU, coarse bool) {
 	if g.Coarse == coarse {
 		return
@@ -42,8 +42,8 @@ func (pr *Predictor) SetCoarse(g *model.GPU, coarse bool) {
 	}
 }
 
-// likely returns the SM activity of an unknown task, as far as similar tasks tell; ok is
-// false if its load is known.
+// likely returns the SM activity of an unknown task, estimated from similar tasks. ok is false
+// if its load is known.
 func (pr *Predictor) likely(t *model.Task) (smact float64, ok bool) {
 	m := pr.Prior(t)
 	for c, weight := range m {
@@ -60,10 +60,10 @@ func typicalOf(bound interference.Load) interference.Load {
 	return bound
 }
 
-// coarsely returns how badly the loads on a GPU explain a coarse sample. total is their
-// SM activity. More than the sample is hardly possible. Less is always possible; how
-// likely it is depends on the time that tasks keep a GPU busy and on the usual load of
-// such tasks. If an activity was declared, less is not penalized.
+// coarsely returns the deviation of a coarse sample from the loads on a GPU, whose sum of SM
+// activity is total. A total above the sample is very unlikely. A lower total is always
+// possible; its probability depends on the share of time in which such tasks keep a GPU busy
+// and on their usual load. If an activity was declared, a lower total is not penalized.
 func (x *attribution) coarsely(total float64, sought interference.Load, speeds []float64) float64 {
 	over := math.Max(0, math.Min(total, 1)-x.g.SMACT) / ScoreError
 	off := over * over
@@ -101,15 +101,15 @@ func (x *attribution) measures() bool {
 	return false
 }
 
-// timed returns how badly the loads on a GPU explain the share of time in which the
-// kernels of each task run, if samples have this share and no output shows more. On a
-// coarse GPU the share is a bound for each task, as the sample is for all. Elsewhere the
-// sum of the tasks' activities is known, and these shares divide it among them, with the
-// error of interference.Load.Busy.
+// timed returns the deviation of the loads on a GPU from the share of time in which the kernels
+// of each task run, if the samples contain this share and no output is more exact. On a GPU
+// with coarse samples, this share is an upper bound for each task. On other GPUs the sum of the
+// tasks' activities is known, and these shares divide the sum among the tasks, with the error
+// of interference.Load.Busy.
 func (x *attribution) timed(sought interference.Load, speeds []float64) (off float64) {
 	for i := range x.strangers {
 		if x.strangers[i] && x.p.TaskByID(x.g.Residents[i].Task).Pace.Rate > 0 {
-			return 0 // its own output, and its effect on others, show more
+			return 0 // its own output, and its effect on others, are more exact
 		}
 	}
 	for i := range x.strangers {

@@ -19,17 +19,16 @@ type Correction struct {
 // pairs holds the corrections of all measured pairs of kinds.
 type pairs struct {
 	all     []Correction
-	factors []float64 // of all, as predictions apply them
-	// Misses and Off are the number of comparisons of a measured with a predicted
-	// log speed, and the sum of the squares of their differences, less what the
-	// error of the measurement explains.
+	factors []float64 // factors of the corrections in all, as predictions apply them
+	// Misses and Off are the number of comparisons of a measured with a predicted log speed, and
+	// the sum of the squares of their differences, less the variance of the measurements.
 	Misses, Off float64
-	numbers     map[string]int32   // of the kinds in all, from 1
-	index       map[[2]int32]int32 // in all
+	numbers     map[string]int32   // numbers of the kinds in all, from 1
+	index       map[[2]int32]int32 // index in all, by the numbers of two kinds
 	// provenIs is the result of proven for the variance provenOf, which is 0 at first.
 	provenOf, provenIs float64
 	numbering          int         // incremented when kinds get numbers
-	partners           [][]partner // of each kind, by its number
+	partners           [][]partner // partners of each kind, by its number
 	near               [][]float64 // factors of the first kinds, or 0 if not measured
 }
 
@@ -56,8 +55,8 @@ func (p *pairs) set(k int32, mean, variance float64) {
 	p.near[of][beside] = p.factors[k]
 }
 
-// applied rounds the log of a factor to steps, so that not every measurement makes all
-// GPUs be scored again.
+// applied rounds the log of a factor to steps, so that a small change does not cause all GPUs
+// to be scored again.
 func applied(mean float64) float64 { return math.Round(mean/CorrectionStep) * CorrectionStep }
 
 const CorrectionStep = 0.02
@@ -93,8 +92,8 @@ func (p *pairs) variance() float64 {
 	return min(mostVariance, max(leastVariance, (priorMisses*FirstError*FirstError+p.Off)/(priorMisses+p.Misses)))
 }
 
-// proven returns the share of the allowed slowdown (less 1) that predictions may use, in
-// steps of ProvenStep: each new step makes all GPUs be scored again.
+// proven returns the share of the allowed slowdown (less 1) that predictions may use, in steps
+// of ProvenStep: each new step causes all GPUs to be scored again.
 func (p *pairs) proven() float64 {
 	if v := p.variance(); v != p.provenOf {
 		p.provenOf, p.provenIs = v, math.Round(math.Exp(-LikelyWorst*math.Sqrt(v))/ProvenStep)*ProvenStep
@@ -233,8 +232,8 @@ func (pr *Predictor) learnPairs(t *model.Task, g *model.GPU, residual, sd float6
 	}
 }
 
-// corrected predicts again on all GPUs with the kinds of t and its neighbours, after
-// their corrections changed. numbered: kinds have got other numbers.
+// corrected predicts again on all GPUs with the kinds of t and its neighbours, after their
+// corrections changed. numbered means that kinds have got other numbers.
 func (pr *Predictor) corrected(t *model.Task, g *model.GPU, numbered bool) {
 	kinds := []string{t.Kind}
 	for i := range g.Residents {

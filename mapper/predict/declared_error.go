@@ -10,15 +10,15 @@ import (
 // with samples of tasks that were alone.
 type declaredError struct {
 	Compared int `json:"compared,omitempty"`
-	// Off is the sum of the squares of the differences, of SM activity.
+	// Off is the sum of the squares of the differences in SM activity.
 	Off float64 `json:"off,omitempty"`
 }
 
 const (
 	// priorTold is the number of assumed comparisons without any difference.
 	priorTold = 10
-	// declaredErrorStep is the step of the standard deviation: each new value makes all
-	// tasks be scored again.
+	// declaredErrorStep is the step of the standard deviation: each new value causes all tasks to
+	// be scored again.
 	declaredErrorStep = 0.02
 	// ToldMost is the largest difference that one comparison counts: a task that shows
 	// far less may be waiting for something.

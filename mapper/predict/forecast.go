@@ -8,7 +8,7 @@ import (
 	"carma/mapper/model"
 )
 
-// TaskForecast is the forecast of one task on a GPU. Times are seconds.
+// TaskForecast is the forecast of one task on a GPU. Times are in seconds.
 type TaskForecast struct {
 	Task   model.TaskID // or 0 for the candidate or for other processes
 	SM     float64
@@ -22,8 +22,8 @@ type TaskForecast struct {
 	Elsewhere float64
 	Basis     Basis
 
-	// The results of the forecast. Finish is the end, in seconds from now. persisting is
-	// the slowdown after neighbourStay if no task comes or goes.
+	// The results of the forecast. Finish is the end, in seconds from now. persisting is the
+	// slowdown after neighbourStay if the tasks on the GPU do not change.
 	Finish, persisting float64
 }
 
@@ -56,8 +56,8 @@ type Bound struct{ Finish, Persisting float64 }
 // Rounding is the room for rounding, as a share.
 const Rounding = 1e-9
 
-// Within returns the bound of a part for a largest allowed slowdown: at its end only, or,
-// if worst, also if its neighbours stay.
+// Within returns the bound of a part for a largest allowed slowdown: at its end, and, if worst
+// is set, also for the case that its neighbours stay.
 func (p *TaskForecast) Within(slowdown float64, worst bool) Bound {
 	slowdown *= 1 + Rounding
 	b := Bound{slowdown*max(1, p.Done+p.Left) - p.elapsed, math.Inf(1)}
@@ -67,9 +67,9 @@ func (p *TaskForecast) Within(slowdown float64, worst bool) Bound {
 	return b
 }
 
-// Forecast predicts when each of the tasks on a GPU ends if no other task comes. With
-// bounds it stops and returns false as soon as a part is certain to exceed its bound;
-// then its results are not valid.
+// Forecast predicts when each of the tasks on a GPU ends if no other task is placed there. With
+// bounds it stops and returns false as soon as a part is certain to exceed its bound; then its
+// results are not valid.
 func (on SharingMode) Forecast(parts []TaskForecast, bounds []Bound) bool {
 	var activeSpace [16]int
 	var leftSpace [16]float64
@@ -114,9 +114,9 @@ func (on SharingMode) Forecast(parts []TaskForecast, bounds []Bound) bool {
 	return true
 }
 
-// Forecasts appends the tasks on a GPU as they are expected to be at an instant. If the
-// monitor sees more activity than they explain, one more part represents the unknown
-// process. That part stays.
+// Forecasts appends the tasks on a GPU as they are expected to be at an instant. If the samples
+// show more activity than these tasks explain, one more part represents the unknown process.
+// That part never ends.
 func (pr *Predictor) Forecasts(parts []TaskForecast, g *model.GPU, at units.Instant) []TaskForecast {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -148,9 +148,9 @@ func (pr *Predictor) Forecasts(parts []TaskForecast, g *model.GPU, at units.Inst
 	return parts
 }
 
-// UnexplainedActivity returns the SM activity of a GPU that its tasks do not explain. It is 0 while the
-// difference is small, while the samples show an earlier state, and where samples are
-// only an upper bound.
+// UnexplainedActivity returns the SM activity of a GPU that its tasks do not explain. It is 0
+// if the difference is small, if the samples show an earlier state, or if the samples are only
+// an upper bound.
 func (pr *Predictor) UnexplainedActivity(g *model.GPU) float64 {
 	if g.SMACT < extraLeast || g.Coarse || !pr.SamplesShowTasks(g) {
 		return 0
@@ -165,7 +165,7 @@ func (pr *Predictor) UnexplainedActivity(g *model.GPU) float64 {
 	return 0
 }
 
-// extraLeast is the unexplained SM activity below which extra is 0.
+// extraLeast is the unexplained SM activity below which UnexplainedActivity returns 0.
 const extraLeast = 0.15
 
 // Pessimistic appends the same tasks with their remaining work multiplied by lateness,

@@ -11,7 +11,7 @@ import (
 	"carma/mapper/model"
 )
 
-// KindHistory holds what earlier runs of a kind of task have shown.
+// KindHistory holds the measurements of earlier runs of a kind of task.
 type KindHistory struct {
 	Kind   string `json:"kind"`
 	Family string `json:"family,omitempty"`
@@ -50,8 +50,8 @@ const MaxKinds = 4096
 // maxRuns is the number of runs over which a mean is taken; later runs count for more.
 const maxRuns = 16
 
-// RunTimeStep: RunTime follows Alone only when they differ by more than this part of
-// RunTime, one in RunTimeStep.
+// RunTimeStep limits the updates of RunTime: it follows Alone only when they differ by more
+// than RunTime/RunTimeStep.
 const RunTimeStep = 8
 
 // history holds the history of all kinds, by kind.
@@ -113,8 +113,9 @@ func (pr *Predictor) AddKind(t *model.Task) (dropped string) {
 	return ""
 }
 
-// RecordRun adds a successful attempt to the history of its kind, which was entered. first
-// reports whether it is the first one. The expected run time follows with retime.
+// RecordRun adds a successful attempt to the history of its kind, which must exist. first
+// reports whether it is the first successful attempt. [Predictor.Retime] then updates the
+// expected run time.
 func (pr *Predictor) RecordRun(t *model.Task, a *model.Attempt) (first bool) {
 	e, alone := pr.history.of(t.Kind), time.Duration(t.Done*float64(time.Second))
 	e.Alone += (alone - e.Alone) / time.Duration(e.Runs+1)
@@ -129,9 +130,10 @@ func (pr *Predictor) RecordRun(t *model.Task, a *model.Attempt) (first bool) {
 	return e.Runs == 1
 }
 
-// Retime updates the expected run times after recordRun, if the mean run time of the kind
-// has changed enough. It invalidates the forecasts that depend on them. concerns tells
-// whose expected run time changed, or is nil for the tasks of this kind alone.
+// Retime updates the expected run times after RecordRun, if the mean run time of the kind has
+// changed enough. It invalidates the forecasts that depend on them. concerns reports whether
+// the expected run time of a task has changed. It is nil if only tasks of this kind are
+// concerned.
 func (pr *Predictor) Retime(t *model.Task) (concerns func(*model.Task) bool, changed bool) {
 	e := pr.history.of(t.Kind)
 	if change := e.Alone - e.RunTime; e.Runs > 1 && max(change, -change) <= e.RunTime/RunTimeStep {
@@ -141,7 +143,7 @@ func (pr *Predictor) Retime(t *model.Task) (concerns func(*model.Task) bool, cha
 	if e.Runs == 1 {
 		before.Runs, e.Runs = 0, 0
 	}
-	r := pr.runs() // the earlier sums, computed from the history if they are missing
+	r := pr.runs() // the sums before the change, computed from the history if they are missing
 	all, family := pr.guesses(e.Family)
 	e.RunTime, e.Runs = e.Alone, runs
 	if before.known() {
@@ -160,7 +162,8 @@ func (pr *Predictor) HasRoom(kind string) bool {
 	return pr.history.of(kind) != nil || len(pr.history) < MaxKinds
 }
 
-// RecordFloor stores the least memory that an attempt of a kind needed, which was entered.
+// RecordFloor stores the least memory that an attempt of a kind needed. The kind must be in the
+// history.
 func (pr *Predictor) RecordFloor(t *model.Task, least units.Bytes) {
 	e := pr.history.of(t.Kind)
 	e.Floor, e.Last = max(e.Floor, least.Clamp()), pr.Now()
@@ -192,9 +195,10 @@ func (pr *Predictor) Recalls(kind string) bool {
 }
 
 // runTimesChanged invalidates what depends on the expected run time of tasks like t. all and
-// family say whether the guess for tasks with unknown run times has also changed: for tasks
-// of no known family, and for tasks of family name, the family of t's kind. The function
-// returned tells whose expected run time changed; it is nil for those of t's kind alone.
+// family report whether the guesses for tasks with unknown run times have changed too: all for
+// tasks of no known family, family for tasks of the family called name. The returned function
+// reports whether the expected run time of a task has changed. It is nil if only tasks of t's
+// kind are concerned.
 func (pr *Predictor) runTimesChanged(t *model.Task, name string, all, family bool) func(*model.Task) bool {
 	if !all && !family {
 		for _, g := range pr.GpusOf(t.Kind) {
@@ -224,15 +228,15 @@ func (pr *Predictor) runTimesChanged(t *model.Task, name string, all, family boo
 	return concerns
 }
 
-// From history a task is granted the highest peak times LearnedFactor, or plus
-// LearnedLeast if that is more: samples miss short spikes, and runs differ.
+// A task with a history is granted the highest peak times LearnedFactor, or plus LearnedLeast
+// if that is more, because samples miss short spikes, and runs differ.
 const (
 	LearnedFactor = 1.03
 	LearnedLeast  = 128 * units.MiB
 )
 
 // ApplyHistory replaces a task's estimate by the memory that earlier runs of its kind have
-// used. If that is more than any GPU can give beside the headroom, the task gets a whole
+// used. If that is more than the largest GPU has without the headroom, the task gets a whole
 // GPU.
 func (pr *Predictor) ApplyHistory(t *model.Task) {
 	e := pr.history.of(t.Kind)
@@ -258,8 +262,9 @@ func (pr *Predictor) ApplyHistory(t *model.Task) {
 	t.Estimate = seen
 }
 
-// raise handles kinds without a successful run. An estimate below floor, the least memory
-// those runs needed, becomes the memory that recovery grants after a GPU OOM.
+// raise handles kinds without a successful run. floor is the least memory that those runs
+// needed. An estimate below floor is replaced by the memory that recovery grants after a GPU
+// OOM.
 func (pr *Predictor) raise(t *model.Task, floor units.Bytes) {
 	if t.Estimate.WholeGPU || t.Estimate.Memory >= floor {
 		return
@@ -272,8 +277,8 @@ func (pr *Predictor) raise(t *model.Task, floor units.Bytes) {
 	t.Estimate.Plain, t.Estimate.Share = plain, share
 }
 
-// From history a task is allocated its highest host memory times hostFactor plus
-// hostExtra: samples miss short spikes, and data loaders differ from run to run.
+// A task with a history is allocated its highest host memory times hostFactor plus hostExtra,
+// because samples miss short spikes, and data loaders differ from run to run.
 const (
 	hostFactor = 1.15
 	hostExtra  = 256 * units.MiB

@@ -7,9 +7,9 @@ import (
 	"carma/internal/units"
 )
 
-// ages finds the kind that was not seen for longest, without a search of the whole
-// history. Its instants may be out of date, because kinds are seen again: then they are
-// too early, and oldest corrects them when they reach the top.
+// ages finds the kind that was not seen for longest, without a search of the whole history. An
+// instant in the heap is too early if the kind has been seen again since. The method oldest
+// corrects such an instant when it reaches the top.
 type ages struct {
 	valid bool
 	heap  ageHeap

@@ -15,11 +15,12 @@ func (pr *Predictor) RecordActivity(g *model.GPU) {
 	r.Observed.Add(g, max(r.Observed.Until, g.SamplesValidFrom()), pr.Now())
 }
 
-// LearnLoads sets the load of tasks on a GPU whose activity is a guess. Once the tasks
-// have been the same for a while, the known tasks account for a part of the sampled
-// activity, and the others for the rest, in equal parts. That rest then becomes their
-// load, also for a later attempt. known are the tasks whose load was not known before;
-// attributed reports whether the sample was attributed to several tasks or to an unknown one.
+// LearnLoads sets the load of tasks on a GPU whose activity is a guess. Once the tasks on the
+// GPU have not changed for a while, the expected activity of the known tasks is subtracted from
+// the sampled activity, and the rest is divided equally among the other tasks. This part
+// becomes their load, also for a later attempt. known lists the tasks whose load was not known
+// before. attributed reports whether the sample was attributed to several tasks or to an
+// unknown one.
 func (pr *Predictor) LearnLoads(g *model.GPU) (known []*model.Task, attributed bool) {
 	if g.SeenAt == g.ChangedAt || !pr.SamplesShowTasks(g) || g.Idle() || pr.loading(g) {
 		return nil, false
@@ -42,8 +43,8 @@ func (pr *Predictor) TaskOfUnknownLoad(g *model.GPU) model.TaskID {
 	return 0
 }
 
-// surprise: if a task that is alone shows this much more SM activity than expected, the
-// samples replace its load. Less activity than expected changes nothing, because the task
+// surprise is the excess of SM activity over the expected one from which the samples of a task
+// that is alone replace its load. Less activity than expected changes nothing, because the task
 // may have paused to read data.
 const surprise = 0.05
 
@@ -52,7 +53,7 @@ const surprise = 0.05
 const UnknownLeast = 0.10
 
 // SamplesShowTasks reports whether the tasks on a GPU have been the same for so long that the
-// samples show only these.
+// samples show only these tasks.
 func (pr *Predictor) SamplesShowTasks(g *model.GPU) bool { return pr.Now() >= g.SamplesValidFrom() }
 
 // ObservedLoad returns the observed activity of a task that ends now on each of its GPUs.

@@ -86,8 +86,8 @@ func (pr *Predictor) LearnGrowth(t *model.Task, a *model.Attempt) {
 	}
 }
 
-// settlesAt returns the instant at which the memory of a learner counts as known if it
-// does not grow.
+// settlesAt returns the instant at which the memory of a learner counts as known if it does not
+// grow until then.
 func (pr *Predictor) settlesAt(r *model.Resident) units.Instant {
 	if r.ActiveAt == 0 {
 		return r.GrewAt.Add(ActivePatience)
@@ -100,20 +100,20 @@ func (pr *Predictor) settlesAt(r *model.Resident) units.Instant {
 // margin, and others may join it. Once it has succeeded, its peak is known for other
 // tasks of its kind.
 const (
-	// The margin of a learner's grant above its peak: a second epoch or an
-	// evaluation takes more than the first steps.
+	// The margin of a learner's grant above its peak. It is needed because a second epoch or an
+	// evaluation takes more memory than the first steps.
 	SettledFactor = 1.1
 	SettledExtra  = 512 * units.MiB
-	// ActiveLeast is the SM activity beyond the expected one of its neighbours that shows
-	// that a learner has begun to train. While it loads data, steady memory says nothing.
-	// If no activity is seen for ActivePatience, the learner is assumed to leave the GPU
-	// idle.
+	// ActiveLeast is the SM activity, in addition to the expected activity of its neighbours, from
+	// which a learner is assumed to have begun to train. While a learner loads data, constant
+	// memory proves nothing. If there is no activity for ActivePatience, the learner is assumed to
+	// leave the GPU idle.
 	ActiveLeast    = 0.03
 	ActivePatience = 10 * time.Minute
 )
 
-// A grant is cut to the highest observed memory times shrinkFactor, or plus shrinkLeast
-// if that is more: samples miss short spikes.
+// A grant is cut to the highest observed memory times shrinkFactor, or plus shrinkLeast if that
+// is more, because samples miss short spikes.
 const (
 	shrinkFactor = 1.05
 	shrinkLeast  = 256 * units.MiB

@@ -7,8 +7,8 @@ import (
 	"carma/mapper/model"
 )
 
-// mpsDomain identifies an MPS domain. Tasks on the same number of GPUs are assumed to
-// have the same ones.
+// mpsDomain identifies an MPS domain. Tasks on the same number of GPUs are assumed to be on the
+// same GPUs.
 type mpsDomain struct {
 	user string
 	gpus int
@@ -37,8 +37,8 @@ func (pr *Predictor) MPSDomainOf(t *model.Task) int32 {
 	return n
 }
 
-// FindMPSDomains updates whether MPS domains matter on any GPU, and returns whether that
-// has changed. Then all cached results are wrong.
+// FindMPSDomains updates whether MPS domains matter on any GPU, and returns whether that has
+// changed. If it has changed, all cached results are invalid.
 func (pr *Predictor) FindMPSDomains() (changed bool) {
 	byUser := slices.ContainsFunc(pr.GPUList(), func(g *model.GPU) bool { return g.Sharing == model.SharingUsers })
 	changed = byUser != pr.byUser
@@ -53,8 +53,8 @@ func severalMPSDomains(of []Demand) bool {
 }
 
 // byMPSDomain converts the speeds of tasks in one MPS domain into the speeds in several
-// domains. During the turns of its domain a task has its speed under MPS. If the turns of
-// all domains fit, nothing changes.
+// domains. During the time slices of its domain a task has its speed under MPS. If the domains
+// together need less than the whole time, nothing changes.
 func byMPSDomain(of []Demand, speeds []float64) {
 	var numberSpace [16]int32
 	var busySpace, partSpace, withinSpace [16]float64

@@ -14,16 +14,16 @@ const (
 	// oddShare is the likelihood of an activity outside all classes, relative to 1 for a
 	// task in the middle of a certain class.
 	oddShare = 0.1
-	// Doubtful: an activity found with at least this standard deviation is estimated
-	// again beside other neighbours, and when the step time is known.
+	// Doubtful is the standard deviation from which an estimated activity is estimated again,
+	// beside other neighbours or when the step time is known.
 	Doubtful = 0.06
 	// leastOfSeveral is the least activity tried on one of several GPUs of a task: it may
 	// leave one nearly idle and be busy on another.
 	leastOfSeveral = 0.02
 )
 
-// against returns the evidence against an SM activity, by an earlier estimate or else by
-// the likely classes: the larger, the less likely it is.
+// against returns a penalty for an SM activity that an earlier estimate, or else the prior,
+// makes unlikely. A larger value means less likely.
 func against(b model.Posterior, sm float64, m ClassPrior) float64 {
 	if b.Sd > 0 {
 		off := (sm - b.Mean) / b.Sd
@@ -37,9 +37,9 @@ func against(b model.Posterior, sm float64, m ClassPrior) float64 {
 	return -2 * math.Log(likely)
 }
 
-// attributeAgain estimates again, one after the other, the activities on a GPU that were
-// found with doubt: with new neighbours, or with new speeds, samples may show more. known
-// are the tasks whose load was not known before.
+// attributeAgain estimates again, one after the other, the doubtful activities on a GPU,
+// because the samples with new neighbours or new speeds may be more exact. known are the tasks
+// whose load was not known before.
 func (pr *Predictor) attributeAgain(g *model.GPU) (known []*model.Task, sought bool) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -57,8 +57,8 @@ func (pr *Predictor) attributeAgain(g *model.GPU) (known []*model.Task, sought b
 }
 
 // StepTimeReported stores the time of a training step from a task's output, for one of its
-// GPUs: the length of its kernels decides which task waits for which. The task's activity
-// was found without it, so it is estimated again; sought reports whether it was.
+// GPUs: the step time determines how tasks delay each other. If the task's activity was
+// estimated without the step time, it is estimated again, and sought is true.
 func (pr *Predictor) StepTimeReported(t *model.Task, gpu int) (known []*model.Task, sought bool) {
 	step, g := t.StepTime(), pr.GPU(t.Current().Grants[gpu].GPU)
 	r := g.Resident(t.ID)

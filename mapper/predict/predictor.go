@@ -7,8 +7,8 @@ import (
 	"carma/mapper/model"
 )
 
-// Predictor holds what was learned from earlier runs, and predicts run times, loads and
-// memory from it.
+// Predictor holds the data learned from earlier runs, and predicts run times, loads and memory
+// from it.
 type Predictor struct {
 	*ledger.Ledger
 	history       history
@@ -19,15 +19,15 @@ type Predictor struct {
 	guess         map[string]time.Duration // expected run times of tasks without history, by family
 
 	derived predictCache
-	byUser  bool        // a GPU has SharingUsers; follows from the GPUs
+	byUser  bool        // some GPU has SharingUsers; derived from the GPUs
 	speeds  [16]float64 // working space
 }
 
-// predictCache holds what is derived from the rest of a predictor, and from the tasks.
+// predictCache holds values that are computed from the rest of a predictor and from the tasks.
 type predictCache struct {
-	mpsDomains map[mpsDomain]int32 // their numbers
+	mpsDomains map[mpsDomain]int32 // numbers of the MPS domains
 	learned    int                 // incremented when expectations change; starts at 1
-	timed      int                 // likewise, for expected run times alone
+	timed      int                 // incremented when expected run times change
 	runs       runTimes
 	ages       ages
 	measured   []EstimateError
@@ -54,8 +54,8 @@ func (pr *Predictor) Clone(l *ledger.Ledger) *Predictor {
 	return c
 }
 
-// DropDerived drops all that is derived, and raises the versions, so that what others have
-// derived from it is stale.
+// DropDerived drops all cached values, and increments the versions, so that values computed
+// from them elsewhere become invalid.
 func (pr *Predictor) DropDerived() {
 	pr.derived = predictCache{learned: pr.derived.learned + 1, timed: pr.derived.timed + 1}
 }
@@ -69,7 +69,7 @@ func (pr *Predictor) KnowsRuns() bool { return pr.runs().all.n > 0 }
 // KindNumber returns the number of a kind among the measured pairs, or 0 if it is in none.
 func (pr *Predictor) KindNumber(kind string) int32 { return pr.pairs.number(kind) }
 
-// Forget drops what is derived from a task's request.
+// Forget drops the cached values of a task's request.
 func (pr *Predictor) Forget(t *model.Task) { *pr.derived.runTimes.Of(t) = expectedRun{} }
 
 // Snapshot is the predictor's section of a snapshot.
@@ -87,7 +87,7 @@ func (pr *Predictor) Save() Snapshot {
 	return Snapshot{History: pr.history, Pairs: pr.pairs.snapshot(), Growth: pr.growth, Told: pr.declaredError, Guesses: pr.guess, Population: pr.classCounts}
 }
 
-// Restore replaces what was learned by a section of a snapshot, or returns an error if the
+// Restore replaces the learned data by a section of a snapshot, or returns an error if the
 // section is inconsistent.
 func (pr *Predictor) Restore(snap Snapshot) error {
 	pr.history, pr.growth, pr.declaredError, pr.classCounts = snap.History, snap.Growth, snap.Told, snap.Population.clone()

@@ -17,7 +17,7 @@ func (pr *Predictor) SMWork(t *model.Task, work float64) float64 {
 }
 
 // WorkLeft returns the expected remaining work of a task, in seconds alone on its GPUs. For a
-// task beyond its expected end it is a share of its finished work (overrunKnown,
+// task that has passed its expected end, it is a share of its finished work (overrunKnown,
 // overrunGuessed).
 func (pr *Predictor) WorkLeft(t *model.Task, done float64) (float64, Basis) {
 	whole, basis := pr.RunTime(t)
@@ -37,9 +37,9 @@ const (
 	overrunPart    = 5
 )
 
-// Lateness is the factor by which a task may run longer than expected. Two in three of
-// the shipped workloads are within a factor of two of their model's median. The end of a
-// task with an unknown run time is never relied on.
+// Lateness is the factor by which a task may run longer than expected. Two in three of the
+// shipped workloads are within a factor of two of their model's median. No decision relies on
+// the end of a task with an unknown run time.
 func (b Basis) Lateness() float64 {
 	return [...]float64{Known: 1, Typical: latenessTypical, Guessed: latenessGuessed}[b]
 }
@@ -49,7 +49,7 @@ const (
 	latenessGuessed = 100
 )
 
-// Basis says on what an expected run time is based.
+// Basis is the source of an expected run time.
 type Basis int
 
 const (
@@ -76,7 +76,7 @@ func (pr *Predictor) RunTime(t *model.Task) (time.Duration, Basis) {
 	return r.time, r.basis
 }
 
-// expectedRun is the cached result of runTime.
+// expectedRun is the cached result of RunTime.
 type expectedRun struct {
 	learned int // predictCache.timed when it was computed, or 0 if never
 	time    time.Duration

@@ -60,11 +60,11 @@ func (pr *Predictor) UpdateSpeeds(gpus []*model.GPU) {
 	}
 }
 
-// SharingMode is the input of the speeds on a GPU apart from its tasks: how they share
-// it, and the measured corrections of pairs.
+// SharingMode is the input of a speed prediction besides the tasks: how the tasks share the
+// GPU, and the measured corrections of pairs.
 type SharingMode struct {
-	slices  bool // tasks take turns
-	domains bool // MPS domains take turns
+	slices  bool // tasks take turns in time slices
+	domains bool // MPS domains take turns in time slices
 	pairs   *pairs
 	scratch *[16]float64 // for the speeds of a forecast
 }
@@ -98,7 +98,7 @@ func (on SharingMode) Speeds(into []float64, loads []Demand) []float64 {
 	return into
 }
 
-// adjust applies to the speeds what the model does not know.
+// adjust applies to the speeds the effects that the model does not contain.
 func (on SharingMode) adjust(loads []Demand, speeds []float64) {
 	if on.slices {
 		var space [16]float64
@@ -158,7 +158,7 @@ func (pr *Predictor) Demand(l interference.Load, t *model.Task) Demand {
 	return Demand{l.SMACT == 0, l.Busy(), kind, pr.MPSDomainOf(t), interference.Fitted.Task(l)}
 }
 
-// WithDoubt returns a load with its likely worst activity: a standard deviation more.
+// WithDoubt returns a load with its likely worst activity, one standard deviation more.
 func WithDoubt(l interference.Load, doubt float64) interference.Load {
 	if doubt > 0 {
 		worst := math.Min(l.SMACT+doubt, math.Max(l.SMACT, doubtMost))

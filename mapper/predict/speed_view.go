@@ -14,11 +14,11 @@ type SpeedView struct {
 	// Since is the instant from which its speed is measured beside its present
 	// neighbours: some time after Changed.
 	Since units.Instant
-	// Changed is the instant at which a task last came to one of its GPUs, began to run
+	// Changed is the instant at which a task was last placed on one of its GPUs, began to run
 	// there, or left.
 	Changed units.Instant
-	// Attempt is its number; Started is the instant at which its container began to run.
-	// Running: it was not asked to stop.
+	// Attempt is the attempt's number. Started is the instant at which its container began to run.
+	// Running means that it was not asked to stop.
 	Attempt int
 	Started units.Instant
 	Running bool
@@ -27,8 +27,8 @@ type SpeedView struct {
 	// Predicted is its predicted slowdown beside them, by the model and the learned
 	// corrections; 1 means as fast as alone.
 	Predicted float64
-	// Measured is its slowdown according to its output, with its relative standard error,
-	// or 0 if not measured beside these neighbours, or not alone.
+	// Measured is its slowdown according to its output, with its relative standard error, or 0 if
+	// its speed was not measured both alone and beside these neighbours.
 	Measured, Error float64
 	// Left is its expected remaining run time. Ends is false if its run time is not
 	// known.

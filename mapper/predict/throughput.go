@@ -7,8 +7,7 @@ import (
 	"carma/mapper/model"
 )
 
-// RecordRate stores the reported rate of a task. It returns false if the rate makes no
-// sense.
+// RecordRate stores the reported rate of a task. It returns false if the rate is implausible.
 func (pr *Predictor) RecordRate(t *model.Task, p model.Throughput) bool {
 	if !(p.Rate >= LeastRate && p.Rate <= MostRate) {
 		return false
@@ -38,7 +37,7 @@ func (pr *Predictor) RecordShareDone(t *model.Task) {
 	}
 }
 
-// A rate outside these bounds, in work per second, makes no sense.
+// A rate outside these bounds, in work per second, is implausible.
 const (
 	LeastRate = 1e-12
 	MostRate  = 1e15
@@ -47,16 +46,16 @@ const (
 // leastPaceError is the least error assumed for a rate.
 const leastPaceError = 0.02
 
-// Compare uses the rate of a task with its present neighbours. A rate alone gives no
-// speed: it must be compared with the task's rate at another time, alone or beside
-// others. If it was, compare returns the GPU on which the task is slowest, and the tasks
-// whose load was not known before.
+// Compare uses the rate of a task with its present neighbours. A rate alone gives no speed: it
+// must be compared with the task's rate at another time, alone or beside others. If there is
+// such a rate, Compare returns the GPU on which the task is slowest, and the tasks whose load
+// was not known before.
 func (pr *Predictor) Compare(t *model.Task, p model.Throughput) (at *model.GPU, known []*model.Task) {
 	alone := true
 	for _, grant := range t.Current().Grants {
 		g := pr.GPU(grant.GPU)
 		if p.Since < g.ChangedAt {
-			return nil, nil // in part it was measured beside other neighbours
+			return nil, nil // it was partly measured beside other neighbours
 		}
 		if pr.TaskOfUnknownLoad(g) != 0 && !pr.SamplesShowTasks(g) {
 			return nil, nil // the rate counts once samples show the new task
@@ -81,8 +80,8 @@ func (pr *Predictor) Compare(t *model.Task, p model.Throughput) (at *model.GPU, 
 // toldStepError is the relative error of the step time declared for a model.
 const toldStepError = 0.1
 
-// predictedError returns the relative error of a predicted speed: little if the task is
-// hardly slowed down.
+// predictedError returns the relative error of a predicted speed. The error is small if the
+// task is hardly slowed down.
 func predictedError(speed float64) float64 {
 	return leastPredictedError + predictedErrorSlope*(1-speed)
 }

@@ -65,7 +65,7 @@ func TestQueues(t *testing.T) {
 				for l := range q.lanes {
 					got = append(got, q.lanes[l].Waiting()...)
 				}
-				slices.SortStableFunc(got, order) // each lane is in order
+				slices.SortStableFunc(got, order) // each queue is in order
 				if !slices.Equal(got, sorted) || q.len() != len(sorted) {
 					t.Fatalf("%d tasks in the queues, want %d", len(got), len(sorted))
 				}
