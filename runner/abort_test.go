@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// fetching is an engine that waits at a start for an image that does not come.
+// fetching is an engine whose starts wait for an image that never arrives.
 type fetching struct {
 	*containerstest.Fake
 	once    sync.Once
@@ -36,7 +36,8 @@ func (f *fetching) Wait(context.Context, string) (containers.Exit, error) {
 	return containers.Exit{Code: 137, Finished: time.Now()}, nil
 }
 
-// TestStopWhileStarting: where a start may take long, a stop does not wait for it.
+// TestStopWhileStarting checks that a stop does not wait for a start if the driver's starts may
+// take long.
 func TestStopWhileStarting(t *testing.T) {
 	f := &fetching{aborted: make(chan struct{})}
 	g := newRig(t, func(g *rig) { f.Fake = g.engine; g.driver = f })

@@ -130,10 +130,10 @@ func lostEstimate(rec *Record) model.Estimate {
 	return model.Estimate{WholeGPU: true}
 }
 
-// adoptOrphans makes tasks of containers that the journal does not know. These tasks
-// continue, and end like others. A container is left alone if its labels say too little,
-// or if its task is known and is another one or finished. left holds the IDs of the
-// containers left alone.
+// adoptOrphans makes tasks from containers that the journal does not know. These tasks
+// continue, and end like others. adoptOrphans does not adopt a container whose labels are
+// incomplete, nor a container whose task number belongs to another task or to a finished one.
+// left contains the IDs of the containers that are not adopted.
 func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string) {
 	for _, s := range found {
 		rec, ev, err := r.orphanRecord(s)
@@ -150,8 +150,8 @@ func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string)
 	return changes, left
 }
 
-// leftAloneKey is the key in the journal's meta of the containers that were not adopted
-// when a loss was accepted. These containers do not keep the daemon from starting again.
+// leftAloneKey is the key in the journal's meta for the containers that were not adopted when a
+// loss was accepted. The daemon starts although these containers exist.
 const leftAloneKey = "left-alone"
 
 func (r *Runner) ignoredContainers() (ids []string, err error) {

@@ -38,7 +38,7 @@ func (g *rig) grant(ref string) (memory units.Bytes) {
 	return memory
 }
 
-// uses makes the samples show a task's memory use.
+// uses sets the memory use of a task in the samples.
 func (g *rig) uses(ref string, used units.Bytes) {
 	g.t.Helper()
 	task := g.running(ref)
@@ -70,7 +70,8 @@ func (g *rig) gated(ref string) *gated {
 	return p
 }
 
-// A running container is adopted, whatever has changed (finding R1).
+// TestAdoptedWhateverHasChanged checks that a running container is adopted after any change of
+// settings or of its task (finding R1).
 func TestAdoptedWhateverHasChanged(t *testing.T) {
 	long(t)
 	const asked = 12 * units.GiB
@@ -78,7 +79,7 @@ func TestAdoptedWhateverHasChanged(t *testing.T) {
 	grows := func(g *rig) { g.opt.Mapper.Watchdog = model.WatchdogWarn }
 	for name, c := range map[string]struct {
 		before func(*rig)
-		uses   units.Bytes // memory that the task is seen to use, or 0
+		uses   units.Bytes // memory use in the samples, or 0
 		after  func(*rig)  // between the two daemons
 	}{
 		"nothing":       {},
@@ -151,8 +152,8 @@ func TestAdoptedWhateverHasChanged(t *testing.T) {
 	}
 }
 
-// madeByOlderProgram gives containers the labels, and records the form, that
-// they had before there were nonces.
+// madeByOlderProgram changes the labels of containers, and the form of records, to the ones of
+// versions without nonces.
 func (g *rig) madeByOlderProgram() {
 	g.engine.Relabel(func(labels map[string]string) {
 		maps.DeleteFunc(labels, func(k, _ string) bool {
@@ -162,8 +163,8 @@ func (g *rig) madeByOlderProgram() {
 	g.editRecords(func(r *Record) { r.Nonce = "" })
 }
 
-// A container of the attempt's name that another task made is neither adopted nor ended,
-// and the task is not at fault.
+// TestStrangersAreNotAdopted checks that a container with the attempt's name that another task
+// made is neither adopted nor ended, and that the task is not at fault.
 func TestStrangersAreNotAdopted(t *testing.T) {
 	for label, value := range map[string]string{LabelNonce: "0123456789abcdef", LabelInstance: "other"} {
 		t.Run(label, func(t *testing.T) {
@@ -187,8 +188,7 @@ func TestStrangersAreNotAdopted(t *testing.T) {
 			if first := task.Attempts[0]; first.Outcome != "infrastructure" || !first.Blameless {
 				t.Errorf("the first attempt ended as %+v", first)
 			}
-			// The next daemon does not remove it either, when the attempt is
-			// long over.
+			// The next daemon does not remove it either, although the attempt ended long ago.
 			g.restart()
 			g.running(ref)
 			g.sweep(g.ctx(), map[model.TaskID]int{}, 100)
@@ -204,7 +204,7 @@ func TestStrangersAreNotAdopted(t *testing.T) {
 	}
 }
 
-// A name that is taken is not the task's fault.
+// TestNameTaken checks that a task is not at fault if its container's name is taken.
 func TestNameTaken(t *testing.T) {
 	g := newRig(t)
 	long := g.gated("long")

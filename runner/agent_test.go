@@ -50,8 +50,8 @@ func callTool(t *testing.T, s *mcp.ClientSession, tool string, in map[string]any
 	return answer, ""
 }
 
-// TestAgent: an agent submits, looks, waits and stops; each wrong input gets an error of
-// one line.
+// TestAgent checks that an agent can submit, inspect, wait for and stop tasks, and that each
+// wrong input gets an error of one line.
 func TestAgent(t *testing.T) {
 	g := newRig(t)
 	g.script("long:1", untilStopped)
@@ -120,8 +120,9 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestAgentTools: read-only tools are marked as such; estimate may pull an image. Submit
-// can run anything, so clients are to ask the user before it as before stop.
+// TestAgentTools checks the annotations of the tools. Read-only tools are marked as such;
+// estimate is not, because it may pull an image. Submit and stop are marked as destructive, so
+// that clients ask the user first.
 func TestAgentTools(t *testing.T) {
 	list, err := agentOf(newRig(t)).ListTools(context.Background(), nil)
 	if err != nil {

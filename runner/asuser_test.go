@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestAsUser: a task runs as its submitter, who may say so; root and users of a cluster
-// choose.
+// TestAsUser checks that a task runs as its submitter, who may name themselves as the user, and
+// that root and users of a cluster may choose another user.
 func TestAsUser(t *testing.T) {
 	ann := Caller{UID: 1000, GID: 1001, Name: "ann", Group: "lab"}
 	for user, own := range map[string]bool{

@@ -147,7 +147,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	go func() { defer close(logged); w.copyLogs(logCtx, id, out, &tail) }()
 	stopping := make(chan struct{})
 	stopCtx, endStop := context.WithCancel(ctx)
-	w.attempts.Go(func() { w.serveSuspend(stopCtx, id) }) // the end of the attempt does not wait for a driver that hangs
+	w.attempts.Go(func() { w.serveSuspend(stopCtx, id) }) // in a goroutine, so that the end of the attempt does not wait for a driver that hangs
 	go func() { defer close(stopping); w.stopWhenAsked(stopCtx, id) }()
 
 	exit, outages, err := w.await(ctx, id)

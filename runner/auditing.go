@@ -12,8 +12,9 @@ import (
 // auditRecords is the number of records of an answer if none is asked for.
 const auditRecords = 50
 
-// Audit returns the records of the audit log that the caller may see: everybody their own
-// actions and the actions on their own tasks, root and the daemon's account all.
+// Audit returns the records of the audit log that the caller may see. Root and the daemon's
+// account see all records. Other callers see their own actions and the actions on their own
+// tasks.
 func (r *Runner) Audit(ctx context.Context, o api.AuditOptions) (api.Audit, error) {
 	who, ok := callerFrom(ctx)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"carma/runner/api"
 )
 
-// audited returns the records of the audit log that a caller sees, a line for each.
+// audited returns the records of the audit log that a caller sees, one per line.
 func (g *rig) audited(who Caller, query string) string {
 	g.t.Helper()
 	status, text := g.ask(who, http.MethodGet, "/v1/audit?"+query, "")
@@ -39,8 +39,9 @@ func (g *rig) audited(who Caller, query string) string {
 }
 
 // TestAudit checks that actions of administrators on others' tasks and on the server are
-// recorded, allowed or refused, once each, over a restart; that actions of ordinary users
-// and actions on one's own tasks are not; and who reads which records.
+// recorded, exactly once, whether allowed or refused, and survive a restart; that actions of
+// ordinary users and actions on one's own tasks are not recorded; and which records each user
+// can read.
 func TestAudit(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
@@ -116,7 +117,7 @@ root stop task=ANNS object="" owner=ann detail="too long" allowed
 }
 
 // TestAuditUnwritable checks that an administrator can stop a task when no record can be
-// written, and that the daemon's log has the act.
+// written, and that the daemon's log contains the action.
 func TestAuditUnwritable(t *testing.T) {
 	var log bytes.Buffer
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup, g.log = "lab", &log })
@@ -137,8 +138,8 @@ func TestAuditUnwritable(t *testing.T) {
 	}
 }
 
-// TestExecIsLoggedWithoutArguments checks that the daemon's log names who, which task and
-// the program, and no argument.
+// TestExecIsLoggedWithoutArguments checks that the daemon's log contains the user, the task and
+// the program of an exec, but no argument.
 func TestExecIsLoggedWithoutArguments(t *testing.T) {
 	var log bytes.Buffer
 	g := newRig(t, func(g *rig) { g.log = &log })

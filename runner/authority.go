@@ -11,7 +11,7 @@ import (
 // policy returns the table of rights of this daemon.
 func (r *Runner) policy() rights.Policy { return rights.Policy{Account: r.self} }
 
-// subject returns a caller as the table of rights knows them.
+// subject converts a caller to the form of the table of rights.
 func (r *Runner) subject(who Caller) rights.Caller {
 	c := rights.Caller{UID: who.UID, Name: who.Name}
 	if who.Subject != nil {

@@ -33,7 +33,7 @@ func (g *rig) ask(who Caller, method, path, body string) (status int, text strin
 type answerRecorder struct {
 	*httptest.ResponseRecorder
 	cancel func()
-	silent bool // no event comes unasked
+	silent bool // no event is expected
 }
 
 func (w *answerRecorder) Flush() {

@@ -24,7 +24,7 @@ type tally struct {
 	most int
 }
 
-// getenv is a variable of a container's environment; the last one counts.
+// getenv returns a variable of a container's environment. The last value counts.
 func getenv(p *containerstest.Process, name string) string {
 	for _, kv := range slices.Backward(p.Spec.Env) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -83,8 +83,9 @@ func (g *rig) groupEnd(name string) []api.Task {
 	return all
 }
 
-// An array of 1,000 with eight at a time, a diamond behind it, and a restart of
-// the daemon in between: everything runs once, in order.
+// TestArrayOfThousand runs an array of 1,000 tasks, eight at a time, then a diamond of
+// dependent tasks, with a restart of the daemon in between. Every task must run once and in
+// order.
 func TestArrayOfThousand(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.opt.Mapper = mapper.DefaultsOf("magm"); g.opt.Mapper.WarmUp = 0 })
@@ -139,7 +140,7 @@ func TestArrayOfThousand(t *testing.T) {
 	}
 }
 
-// Either all tasks of a submission are taken, or none.
+// TestSubmissionIsAtomic checks that either all tasks of a submission are accepted, or none.
 func TestSubmissionIsAtomic(t *testing.T) {
 	g := newRig(t)
 	g.script("step", printing(0))
@@ -182,8 +183,8 @@ func TestSubmissionIsAtomic(t *testing.T) {
 	}
 }
 
-// A group is listed and stopped as a whole. None of its tasks starts meanwhile,
-// and its name is free again.
+// TestGroup checks that a group is listed and stopped as a whole. None of its tasks starts
+// during the stop, and its name is free afterwards.
 func TestGroup(t *testing.T) {
 	g := newRig(t)
 	y := &tally{runs: map[string]int{}}
@@ -233,7 +234,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// A task may follow a task that has ended.
+// TestAfterTheEnd checks that a task may depend on a task that has ended.
 func TestAfterTheEnd(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))
@@ -259,7 +260,7 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 }
 
-// The followers of a failed task fail, with the reason.
+// TestCascade checks that tasks that depend on a failed task fail, with the reason.
 func TestCascade(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))

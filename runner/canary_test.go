@@ -36,9 +36,9 @@ func bobAndAlice() (bob, alice Caller) {
 	return Caller{UID: 1001, GID: 1001, Name: "bob"}, Caller{UID: 1002, GID: 1002, Name: "alice"}
 }
 
-// TestOneUsersSuiteCannotStart: R4 of the third review. 40 tasks of one user never start,
-// for an unknown reason. Nobody gets a report that the engine starts nothing, /readyz stays
-// 200, another user's tasks run, and the 40 fail with the engine's message.
+// TestOneUsersSuiteCannotStart: R4 of the third review. 40 tasks of one user never start, for
+// an unknown reason. The engine must not be reported as unhealthy, /readyz must stay 200,
+// another user's tasks must run, and the 40 tasks must fail with the engine's message.
 func TestOneUsersSuiteCannotStart(t *testing.T) {
 	long(t)
 	g := newRig(t, withCanary, func(g *rig) {
@@ -95,8 +95,8 @@ func TestOneUsersSuiteCannotStart(t *testing.T) {
 	}
 }
 
-// TestOtherGPUIsNotBlamed: a task that fails to start because of a device that carma did
-// not give to it puts no fault on a GPU, and fails itself. So does a task without a GPU.
+// TestOtherGPUIsNotBlamed checks that a start failure because of a device that carma did not
+// assign counts against the task and not against a GPU, also for a task without a GPU.
 func TestOtherGPUIsNotBlamed(t *testing.T) {
 	for name, noGPU := range map[string]bool{"one GPU": false, "no GPU": true} {
 		t.Run(name, func(t *testing.T) {
@@ -126,10 +126,10 @@ func TestOtherGPUIsNotBlamed(t *testing.T) {
 	}
 }
 
-// TestReadyFollowsCanary: an engine that starts nothing, for an unknown reason, is
-// found by the canary, though only one user has tasks. /readyz answers 503 while the
-// canary fails, also after the tasks are gone, and 200 when it starts. Tasks lose
-// nothing.
+// TestReadyFollowsCanary checks that the canary detects an engine that starts nothing for an
+// unknown reason, even if only one user has tasks. /readyz answers 503 while the canary fails,
+// also after the tasks have been removed, and 200 when the canary starts. No task loses an
+// attempt.
 func TestReadyFollowsCanary(t *testing.T) {
 	g := newRig(t, withCanary)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -140,7 +140,7 @@ func TestReadyFollowsCanary(t *testing.T) {
 		return status == 503 && strings.Contains(body, "carma's own test container does not start") && strings.Contains(body, "something new")
 	}
 	g.eventually("the canary fails", down)
-	g.eventually("why names the engine", func() bool { // a task may be on trial just now
+	g.eventually("why names the engine", func() bool { // a task may be running as a probe at the moment
 		why, err := g.api.Why(g.ctx(), stays)
 		return err == nil && strings.Contains(why.Summary, "the container engine starts nothing")
 	})
@@ -157,8 +157,8 @@ func TestReadyFollowsCanary(t *testing.T) {
 	}
 }
 
-// TestCanaryOutcomes: only a start that fails by the engine's fault counts against the
-// engine.
+// TestCanaryOutcomes checks that only a start failure through the engine's fault counts against
+// the engine.
 func TestCanaryOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(g *rig)
@@ -186,7 +186,7 @@ func TestCanaryOutcomes(t *testing.T) {
 	}
 }
 
-// TestCanarySwept: the canary that a killed daemon left is removed by the next one.
+// TestCanarySwept checks that the next daemon removes the canary of a killed daemon.
 func TestCanarySwept(t *testing.T) {
 	g := newRig(t, withCanary)
 	g.script(bare.CanaryImage, untilStopped)

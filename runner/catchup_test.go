@@ -21,8 +21,9 @@ type lateCards struct {
 
 func (c *lateCards) CatchUp(_ context.Context, uuids []string, end time.Time) { c.late(uuids, end) }
 
-// TestCatchUp: when a task runs out of GPU memory, the daemon first sees who took it,
-// also where samples come late: the victim is not charged, the overuser gets more.
+// TestCatchUp checks that, when a task runs out of GPU memory and samples are late, the daemon
+// waits until samples show which task took the memory. The victim is not at fault, and the task
+// that exceeded its grant gets a larger grant.
 func TestCatchUp(t *testing.T) {
 	c := &lateCards{}
 	g := newRig(t, byMemory, func(g *rig) {

@@ -15,9 +15,9 @@ import (
 func TestClockSet(t *testing.T) {
 	const limit = time.Hour
 	for name, c := range map[string]struct {
-		wall, passed time.Duration // by the wall clock and by the kernel
+		wall, passed time.Duration // elapsed time by the wall clock and by the kernel
 		booted       bool
-		want         time.Duration // the daemon's time passed
+		want         time.Duration // elapsed daemon time
 	}{
 		"set back":               {-24 * time.Hour, time.Minute, false, 0},
 		"set back, booted":       {-24 * time.Hour, time.Minute, true, 0},

@@ -160,7 +160,7 @@ func peerOf(c net.Conn) (*unix.Ucred, bool) {
 // and groups are looked up at their first use: a directory server that hangs
 // must delay nobody else.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
-	if _, tcp := c.LocalAddr().(*net.TCPAddr); tcp { // the page's port, or TLS, where nobody asks; the table may be long, so it is read at the first request
+	if _, tcp := c.LocalAddr().(*net.TCPAddr); tcp { // The kernel's table may be long, so it is read only when a request to the page needs the peer.
 		return context.WithValue(ctx, portPeerKey{}, sync.OnceValues(func() (int, bool) { return web.PeerOf(c) }))
 	}
 	peer, ok := peerOf(c)

@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestDoorkeeper: a user has a limited number of connections. Some places are only for
-// root. A place is free again when its connection is closed (F9).
+// TestDoorkeeper: a user has a limited number of connections. Some places are only for root. A
+// closed connection no longer counts (F9).
 func TestDoorkeeper(t *testing.T) {
 	d := newConnLimiter(nil, maxConnections, func() int { return 3 }, func(uid int) bool { return uid == 0 })
 	d.all, d.forRoot = 10, 2
@@ -84,8 +84,8 @@ func TestTurnedAway(t *testing.T) {
 	}
 }
 
-// TestPages: a listing comes in pages that are bounded in tasks and bytes. The
-// client asks for all of them: nothing is cut silently (F12, F13).
+// TestPages checks that a listing is split into pages with a maximum of tasks and bytes, and
+// that the client requests all pages (F12, F13).
 func TestPages(t *testing.T) {
 	long(t)
 	g := newRig(t)

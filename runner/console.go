@@ -208,7 +208,7 @@ func (c *console) input(ctx context.Context, data []byte) error {
 	return err
 }
 
-// endInput ends the input. A terminal has no end.
+// endInput ends the input. It has no effect on a terminal.
 func (c *console) endInput(ctx context.Context) {
 	if session := c.connected(ctx); session != nil && !c.tty {
 		_ = session.CloseWrite() // it fails if the program has ended

@@ -27,7 +27,7 @@ func rootGroup(t *testing.T) string {
 	return g.Name
 }
 
-// TestFittingsRefused: no flag of docker run gives a user rights that they do not have.
+// TestFittingsRefused checks that no flag of docker run gives users additional rights.
 func TestFittingsRefused(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.Fittings = Fittings{Devices: []string{"/dev/infiniband/*", "/dev/full", "/dev/nvidia*"}, Ulimits: []string{"memlock", "nofile=4096"}}
@@ -67,7 +67,7 @@ func TestFittingsRefused(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", s, err, words)
 		}
 	}
-	// Root has any group and port, but no device and limit beyond the settings.
+	// Root may use any group and port, but only the devices and limits of the settings.
 	root := Caller{Name: "root"}
 	g.refusedAs(root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Devices: []string{"/dev/kmsg"}}}, 403, "the administrator allows")
 	g.refusedAs(root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Ulimits: []string{"nofile=-1"}}}, 403, "at most")
@@ -76,8 +76,8 @@ func TestFittingsRefused(t *testing.T) {
 	}
 }
 
-// TestDeviceLinks: a link from an allowed place leads to nothing else, and of a folder only
-// allowed devices are given.
+// TestDeviceLinks checks that a link in an allowed folder cannot give access to another device,
+// and that a folder gives only its allowed devices.
 func TestDeviceLinks(t *testing.T) {
 	dir := t.TempDir()
 	for name, to := range map[string]string{"null": "/dev/null", "zero": "/dev/zero", "file": "/etc/hostname"} {
@@ -133,7 +133,7 @@ func TestFittings(t *testing.T) {
 	}
 }
 
-// TestPortsShown: where a port is, while the task runs.
+// TestPortsShown checks that the address of a port is shown while the task runs.
 func TestPortsShown(t *testing.T) {
 	g := newRig(t)
 	g.script("serve", untilStopped)
@@ -149,8 +149,9 @@ func TestPortsShown(t *testing.T) {
 	}
 }
 
-// TestHostIPC: --ipc host, part of the lines that vLLM and NGC print, stops no task. The
-// task gets its own IPC namespace and a warning, if the daemon does not give the machine's.
+// TestHostIPC checks that --ipc host, which the documented commands of vLLM and NGC contain, is
+// not refused. The task gets its own IPC namespace and a warning, if the daemon does not give
+// the machine's.
 func TestHostIPC(t *testing.T) {
 	got := make(chan containers.Spec, 1)
 	g := newRig(t)

@@ -62,8 +62,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// TestHeld: a held task is not launched, also after a restart, until it is
-// released; it says who holds it and why.
+// TestHeld checks that a held task is not launched, even after a restart, until it is released,
+// and that its reason names the user and the comment.
 func TestHeld(t *testing.T) {
 	g := newRig(t)
 	task := must[api.Task](t)
@@ -92,8 +92,7 @@ func TestHeld(t *testing.T) {
 	g.refusedTo(err, 409, "is not held by anybody")
 }
 
-// TestRequeued: a running task is stopped and requeued, held or not, and that costs no
-// attempt.
+// TestRequeued: a running task is stopped and requeued, held or not, without losing an attempt.
 func TestRequeued(t *testing.T) {
 	g := newRig(t)
 	task := must[api.Task](t)
@@ -159,7 +158,7 @@ func TestUpdated(t *testing.T) {
 		}
 		g.refusedTo(err, c.status, c.words)
 	}
-	// What waits for another from now on, and then for none.
+	// The task first gets a dependency, which is then removed.
 	if got := task(g.api.Update(g.ctx(), "two", api.Update{After: &[]api.Dependency{{Task: "one"}}})); got.Phase != "held" || !strings.Contains(got.Waits, "task 2") {
 		t.Errorf("it is %s: %s", got.Phase, got.Waits)
 	}
@@ -183,8 +182,8 @@ func TestUpdated(t *testing.T) {
 	}
 }
 
-// TestHostUpdated: a waiting task asks for other host memory and processors, also
-// before it has run and after a restart. Its container gets them.
+// TestHostUpdated checks that the host memory and processors of a waiting task can be changed,
+// also before a restart, and that its container gets the new values.
 func TestHostUpdated(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
 	task := must[api.Task](t)
@@ -225,7 +224,7 @@ func TestHostUpdated(t *testing.T) {
 	}
 }
 
-// TestMoved: the owner's tasks exchange their places.
+// TestMoved checks that only tasks of the same owner exchange their places.
 func TestMoved(t *testing.T) {
 	g := newRig(t)
 	blocker := g.blocker()
@@ -271,7 +270,8 @@ func TestChangesOfOthers(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestClosed: drained GPUs and paused launching outlast a restart; tasks say so.
+// TestClosed checks that drained GPUs and paused launching survive a restart, and that tasks
+// show them as reasons.
 func TestClosed(t *testing.T) {
 	g := newRig(t)
 	g.script("busy", untilStopped)

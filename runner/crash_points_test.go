@@ -26,11 +26,11 @@ import (
 
 var everyWrite = flag.Int("write", 1, "of how many writes TestEveryWrite fails one")
 
-// TestEveryWrite plays one history again and again, in virtual time: submit,
-// stop, restart, remove, kill, and the end of all tasks. Each time another
-// write finds no room on the disk: the n-th of SQLite's and of the output's
-// writes, for each n until a history has fewer. Either that write fails alone,
-// or all for a minute from it on. Nothing is lost or doubled.
+// TestEveryWrite runs one history again and again, in virtual time: submit, stop, restart,
+// remove, kill, and the end of all tasks. In each round another write fails because the disk is
+// full: the n-th write of SQLite or of the output, for each n up to the number of writes.
+// Either only that write fails, or all writes fail for a minute from it on. Nothing may be lost
+// or duplicated.
 func TestEveryWrite(t *testing.T) {
 	defer failpoint.Set(func(string, bool) error { return nil })
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -49,16 +49,16 @@ func TestEveryWrite(t *testing.T) {
 	}
 }
 
-// tightDisk is a disk that has no room for a while.
+// tightDisk is a disk that is full for some time.
 type tightDisk struct {
 	first int           // the number of the first write that finds no room
-	span  time.Duration // for how long later writes find none
+	span  time.Duration // the time for which later writes fail too
 	seen  int
 	until time.Time
 	met   bool // a write found no room
 	over  bool // all writes find room
 
-	stopping bool // somebody ends the daemon
+	stopping bool // the test ends the daemon
 
 	refused, ended int
 }
@@ -126,7 +126,7 @@ func (d *tightDisk) play(w *world) {
 	time.Sleep(2 * time.Minute)
 	d.up(w)
 	w.check()
-	time.Sleep(5 * time.Minute) // the missing notes are written
+	time.Sleep(5 * time.Minute) // until the missing notes are written
 	d.complete(w)
 	d.over = true
 	w.end()
@@ -185,8 +185,8 @@ func (d *tightDisk) submit(w *world, image string) (id model.TaskID) {
 	return id
 }
 
-// complete checks that there are only the tasks that were accepted, and that
-// each has its output or a note.
+// complete checks that exactly the accepted tasks exist, and that each has its output or a note
+// about missing output.
 func (d *tightDisk) complete(w *world) {
 	rows, err := w.life.Journal.Tasks(journal.Filter{})
 	if err != nil {

@@ -15,10 +15,11 @@ import (
 	"carma/runner/api"
 )
 
-// TestCrashKeepsChanges kills the daemon at each point of a change by a user: an
-// acknowledged change is there in the next life, and another one is there or can be
-// requested again. Later lives have it too: after a death while a snapshot is stored, and
-// from the snapshot of an orderly end. The journal is sound afterwards.
+// TestCrashKeepsChanges kills the daemon at each point of a change by a user: the next daemon
+// must have an acknowledged change, and a change without an answer must either exist or be
+// possible again. Later daemons must have it too: after a daemon that was killed while it
+// stored a snapshot, and after one that stopped normally. The journal must pass its check
+// afterwards.
 func TestCrashKeepsChanges(t *testing.T) {
 	defer failpoint.Set(func(string, bool) error { return nil })
 	for _, point := range []string{"journal-commit-begins", "journal-commit-written", "journal-commit-synced", "events-stored", "decisions-stored", answered} {
@@ -87,8 +88,8 @@ func TestCrashKeepsChanges(t *testing.T) {
 	}
 }
 
-// TestCrashKeepsLimits kills the daemon at each point of a change of a running task's
-// limits: in the next life the allocation and the container's limits agree, and they are
+// TestCrashKeepsLimits kills the daemon at each point of a change of a running task's limits:
+// with the next daemon the allocation and the container's limits must agree, and they must be
 // the requested ones if the request was answered.
 func TestCrashKeepsLimits(t *testing.T) {
 	defer failpoint.Set(func(string, bool) error { return nil })
@@ -132,13 +133,13 @@ func TestCrashKeepsLimits(t *testing.T) {
 	}
 }
 
-// answered is no point of the daemon: it is killed after its answer.
+// answered stands for the time after the daemon's answer; it is not a failpoint of the daemon.
 const answered = "answered"
 
-// changesByPeople are the changes, and how each shows.
+// changesByPeople lists the changes, with a check that each is visible.
 var changesByPeople = []struct {
 	runs   bool                                                   // the task runs before
-	before func(ctx context.Context, r *Runner, ref string) error // if not nil, made in peace
+	before func(ctx context.Context, r *Runner, ref string) error // called first without a kill, if not nil
 	make   func(ctx context.Context, r *Runner, ref string) error
 	there  func(t *testing.T, r *Runner, ref string) bool
 }{

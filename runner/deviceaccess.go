@@ -363,7 +363,7 @@ func (r *Runner) devicesText(l *model.DeviceLoss) string {
 	return "its GPUs can be opened in the container again"
 }
 
-// whyDevices returns the words of carma why for a running task that lost its devices, or
+// whyDevices returns the text that carma why shows for a running task that lost its devices, or
 // "".
 func (r *Runner) whyDevices(t *model.Task) string {
 	a := t.Current()

@@ -73,7 +73,7 @@ func (a *access) Check(_ context.Context, all []devices.Container) []devices.Res
 	return out
 }
 
-// loses sets the state and has it seen.
+// loses sets the state and waits until the daemon has checked it.
 func (g *rig) loses(a *access, s devices.State) {
 	a.set(s)
 	g.access.wake()
@@ -84,8 +84,8 @@ func newAccessRig(t *testing.T, change ...func(*rig)) (*rig, *access) {
 	return newRig(t, append(change, func(g *rig) { g.opt.DeviceAccess = a })...), a
 }
 
-// TestDeviceLost: a task that never used its GPU and can no longer open it is stopped and
-// runs again without being at fault, also if its program ends well on the stop signal.
+// TestDeviceLost: a task that never used its GPU and can no longer open it is stopped and runs
+// again without being at fault, even if its program exits with 0 after the stop signal.
 func TestDeviceLost(t *testing.T) {
 	box := newMailbox(t)
 	g, a := newAccessRig(t, posting())
@@ -127,8 +127,8 @@ func textOf(h api.History) string {
 	return b.String()
 }
 
-// TestDeviceLostInUse: a task with a process on its GPU continues. Its end decides: a
-// failure is not the program's fault, a success is a success.
+// TestDeviceLostInUse: a task with a process on its GPU continues. If it fails, the program is
+// not at fault. If it succeeds, the task has succeeded.
 func TestDeviceLostInUse(t *testing.T) {
 	for code, outcome := range map[int]model.Class{0: model.ExitOK, 1: model.ExitInfrastructure} {
 		g, a := newAccessRig(t)
@@ -151,7 +151,7 @@ func TestDeviceLostInUse(t *testing.T) {
 		if err != nil || !strings.Contains(why.Summary, "GPU 0 can no longer be opened in the container (the device node is gone) since") {
 			t.Errorf("%+v, %v", why, err)
 		}
-		for range 2 * monitor.MinReadings { // it is not ended by readings that show it
+		for range 2 * monitor.MinReadings { // readings with its process do not end it
 			samples, err := g.cards.Sample(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -194,7 +194,7 @@ func TestDeviceBack(t *testing.T) {
 	}
 }
 
-// TestDeviceLostAcrossRestart: one daemon's observations count for the next one, if the
+// TestDeviceLostAcrossRestart: the next daemon uses the observations of an earlier one, if the
 // container has ended meanwhile.
 func TestDeviceLostAcrossRestart(t *testing.T) {
 	g, a := newAccessRig(t)
@@ -217,7 +217,7 @@ func TestDeviceLostAcrossRestart(t *testing.T) {
 	}
 }
 
-// TestAccessPatience: when an attempt that lost its devices is ended.
+// TestAccessPatience checks the time at which an attempt that lost its devices is ended.
 func TestAccessPatience(t *testing.T) {
 	key := gpu.AttemptKey{Task: 1, Attempt: 1}
 	mine := gpu.Process{PID: 7, Task: 1, Attempt: 1}
@@ -263,8 +263,8 @@ func TestAccessPatience(t *testing.T) {
 	}
 }
 
-// TestAccessRounds: a container is checked when it is new, when its device rules have
-// changed, and when something else asks for it; not otherwise.
+// TestAccessRounds: a container is checked when it is new, when its device rules have changed,
+// and when another event requests a check, but at no other time.
 func TestAccessRounds(t *testing.T) {
 	a := &access{state: devices.Openable}
 	var told []devices.State

@@ -14,9 +14,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestCalibrate: the program runs in a container on idle GPUs, its figures reach the
-// estimator, and nothing is left behind. Without an idle GPU, an image or a result the
-// answer is one line.
+// TestCalibrate: the program runs in a container on idle GPUs, its figures reach the estimator,
+// and no container or file is left. Without an idle GPU, an image or a result the error has one
+// line.
 func TestCalibrate(t *testing.T) {
 	var got []string
 	var told error
@@ -76,7 +76,8 @@ func limitsOf(env []string) []string {
 	})
 }
 
-// TestCalibrateSimulated: on simulated GPUs the image's own program plays it.
+// TestCalibrateSimulated checks that on simulated GPUs the image's own program simulates the
+// calibration.
 func TestCalibrateSimulated(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.Speed, g.opt.SetSpeed = 1, func(float64) {}

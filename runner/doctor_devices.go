@@ -40,9 +40,9 @@ func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
 	return c
 }
 
-// accessDanger says whether containers can lose their GPUs while they run. When systemd or
-// the engine rewrites the device rules, they name only the nodes in the container's
-// specification. NVIDIA's hook adds its nodes without the engine's knowledge.
+// accessDanger returns a text that says whether running containers can lose their GPUs. When
+// systemd or the engine rewrites the device rules, the new rules contain only the nodes in the
+// container's specification. NVIDIA's hook adds its nodes without the engine's knowledge.
 func accessDanger(mode containers.Attach, cgroups, toolkit string) api.Check {
 	c := api.Check{Name: "GPU access", Status: "ok"}
 	hook := mode == containers.AttachDeviceRequest || mode == containers.AttachRuntime && (toolkit == "legacy" || toolkit == "" || toolkit == "auto")

@@ -87,7 +87,7 @@ func TestDriverFiles(t *testing.T) {
 	}
 }
 
-// TestDoctorTellsOfLoss: doctor names the tasks that cannot open their GPUs.
+// TestDoctorTellsOfLoss checks that doctor lists the tasks that cannot open their GPUs.
 func TestDoctorTellsOfLoss(t *testing.T) {
 	g, a := newAccessRig(t)
 	g.script("stay", untilStopped)

@@ -14,7 +14,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// proofs are the checks about suspending that a proof in an image ends with.
+// proofs returns the checks about suspending in the result of a proof in an image.
 func (g *rig) proofs(image string) (all []api.Check) {
 	g.t.Helper()
 	checks, err := g.api.Prove(g.ctx(), image)
@@ -29,8 +29,8 @@ func (g *rig) proofs(image string) (all []api.Check) {
 	return all
 }
 
-// looking plays the program of the proof: it looks at its memory until it is stopped,
-// but not while it is frozen. Its last line arrives when it is frozen already.
+// looking simulates the program of the proof. It checks its memory until it is stopped, but not
+// while it is frozen. Its last line arrives after it was frozen.
 func looking(frozen func() bool, after string) containerstest.Script {
 	return func(ctx context.Context, p *containerstest.Process) int {
 		if strings.Join(p.Spec.Entrypoint, " ") != programTarget+" "+suspend.ProgramCommand {
@@ -66,7 +66,7 @@ func looking(frozen func() bool, after string) containerstest.Script {
 func TestProveSuspending(t *testing.T) {
 	long(t)
 	s := &shelf{off: map[string]bool{}}
-	var thaws atomic.Bool // the play of a container that is not frozen
+	var thaws atomic.Bool // simulates a container that is not frozen
 	frozen := func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -134,7 +134,8 @@ func TestProveSuspending(t *testing.T) {
 	}
 }
 
-// TestProveSuspendingNot: where it is not possible the proof says so, and tries nothing.
+// TestProveSuspendingNot checks that the proof reports that suspending is impossible, and does
+// not try it.
 func TestProveSuspendingNot(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.Suspending, g.opt.Init = &Suspending{By: &shelf{}, Driver: "550.54", Arch: "amd64"}, "/proc/self/exe"

@@ -14,8 +14,8 @@ import (
 	"carma/runner/mps"
 )
 
-// sharingText says how tasks share a GPU and what that costs. The cost of turns
-// was measured on an H100 (docs/hardware).
+// sharingText describes how tasks share a GPU, and the resulting slowdown. The slowdown by time
+// slices was measured on an H100 (docs/hardware).
 var sharingText = map[model.Sharing]string{
 	model.SharingMPS:   "by MPS, at the same time",
 	model.SharingUsers: "each user's tasks by MPS, at the same time; users take turns",

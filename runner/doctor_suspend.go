@@ -15,8 +15,8 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// checkSuspend reports for each GPU whether tasks can be suspended there, and why not. It
-// is no fault if they cannot, because nothing else depends on suspending tasks.
+// checkSuspend reports for each GPU whether tasks can be suspended there, and why not. The
+// check does not fail if they cannot, because nothing else depends on suspending tasks.
 func (r *Runner) checkSuspend() api.Check {
 	c := api.Check{Name: "suspending tasks", Status: "ok"}
 	on := map[string][]string{}

@@ -27,7 +27,8 @@ func (g *rig) saysSuspending() (c api.Check) {
 	return c
 }
 
-// TestDoctorSuspending: whether tasks can be suspended, why not, and the fix.
+// TestDoctorSuspending checks that doctor shows whether tasks can be suspended, the reason if
+// not, and the fix.
 func TestDoctorSuspending(t *testing.T) {
 	mine := t.TempDir() // a machine with visible processes and control groups
 	if err := errors.Join(os.MkdirAll(filepath.Join(mine, "proc"), 0o755), os.MkdirAll(filepath.Join(mine, "sys/fs/cgroup"), 0o755), os.WriteFile(filepath.Join(mine, "sys/fs/cgroup/cgroup.controllers"), nil, 0o644)); err != nil {

@@ -6,8 +6,8 @@ import (
 	"carma/containers"
 )
 
-// TestTrialsSwept: the container of a trial stays while the trial lasts, also if the daemon
-// sweeps meanwhile; one that a killed daemon left is removed, also if it runs.
+// TestTrialsSwept: the sweep keeps the container of a trial that is in progress, and removes
+// one that a killed daemon left, even if it runs.
 func TestTrialsSwept(t *testing.T) {
 	g := newRig(t)
 	g.script("torch", untilStopped)

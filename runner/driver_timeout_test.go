@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// An engine that hangs delays no answer (finding F10).
+// TestHungEngineHoldsUpNobody checks that an engine that hangs delays no answer (finding F10).
 func TestHungEngineHoldsUpNobody(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.opt.Init = "/bin/true" })

@@ -8,7 +8,8 @@ import (
 	"carma/runner/api"
 )
 
-// A preview says which task would run where. It changes nothing.
+// TestPreview checks that a preview shows which task would run on which GPUs, and changes
+// nothing.
 func TestPreview(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))

@@ -13,8 +13,8 @@ import (
 	"carma/runner/journal"
 )
 
-// TestEnergyIsKept: the energy of an attempt is there while it runs, after a restart, after
-// its end, and in listings; a user's energy stays when the task is removed.
+// TestEnergyIsKept checks that the energy of an attempt is shown while it runs, after a
+// restart, after its end, and in listings; a user's energy stays when the task is removed.
 func TestEnergyIsKept(t *testing.T) {
 	g := newRig(t)
 	g.script("train", untilStopped)
@@ -35,7 +35,7 @@ func TestEnergyIsKept(t *testing.T) {
 		})
 	}
 	g.cards.set(gpu.Sample{UUID: uuid, PowerW: 50, EnergyJ: 3100, CounterJ: 12_000})
-	has("the energy of a running task", 2500) // it may have been somebody's for a moment before
+	has("the energy of a running task", 2500) // the energy may have been attributed to a task for a moment before
 	before, _ := g.api.Task(g.ctx(), ref)
 	g.stop()
 	g.cards.set(gpu.Sample{UUID: uuid, PowerW: 50, EnergyJ: 5, CounterJ: 16_000})
@@ -86,7 +86,8 @@ func TestEnergyIsNoted(t *testing.T) {
 	})
 }
 
-// TestEnergyIsWorthNothing: a note that cannot be read keeps nobody from working.
+// TestEnergyIsWorthNothing checks that the daemon works although the stored energy accounts
+// cannot be read.
 func TestEnergyIsWorthNothing(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0))

@@ -63,9 +63,9 @@ func (g *rig) trains(who Caller, s api.Submit, factor float64, end chan struct{}
 	return task
 }
 
-// TestSecondTaskIsBetter: the memory use of the first task of a model corrects the estimate
-// of the second, also after kill -9; inspect says so; the scores show the errors, of one's
-// own tasks, and to admins of everybody's.
+// TestSecondTaskIsBetter: the memory use of the first task of a model corrects the estimate of
+// the second, even after kill -9, and that inspect shows it. The scores show users the errors
+// of their own tasks, and administrators the errors of all tasks.
 func TestSecondTaskIsBetter(t *testing.T) {
 	end := make(chan struct{})
 	g := measuredRig(t, end, func(g *rig) { g.opt.AdminGroup = "lab" })
@@ -130,8 +130,8 @@ func TestUnscored(t *testing.T) {
 	}
 }
 
-// replayed is the state that a daemon finds after kill -9: no snapshot was stored at the
-// end, so it is computed from the events of the journal.
+// replayed returns the state that a daemon loads after kill -9. It is computed from the events
+// of the journal, because no snapshot was stored at the end.
 func (g *rig) replayed() *mapper.State {
 	g.t.Helper()
 	state := mapper.New(g.opt.Mapper)

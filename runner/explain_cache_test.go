@@ -8,9 +8,9 @@ import (
 	"carma/mapper/model"
 )
 
-// TestExplanationsAreBounded: however many listings are asked for, the loop
-// computes a bounded number of reasons in a second, and returns older ones
-// beyond that. Rare questions get fresh reasons.
+// TestExplanationsAreBounded checks that the loop computes a limited number of reasons per
+// second for any number of listings, and returns older reasons beyond that. Infrequent requests
+// get new reasons.
 func TestExplanationsAreBounded(t *testing.T) {
 	s := mapper.New(mapper.DefaultOptions())
 	s.Step(model.TaskSubmitted{At: 1, Request: model.Request{ID: 1, GPUs: 1}})

@@ -4,5 +4,5 @@ package runner
 
 import "carma/containers"
 
-// failing returns the engine's driver as it is.
+// failing returns the engine's driver unchanged.
 func failing(d containers.Driver) containers.Driver { return d }

@@ -10,8 +10,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestFilesShown: a suite with files is taken where the engine mounts files of the
-// daemon's machine, or does not answer; elsewhere it is refused in one line.
+// TestFilesShown checks that a suite with files is accepted if the engine can mount files of
+// the daemon's machine, or does not answer, and is otherwise refused with a message of one
+// line.
 func TestFilesShown(t *testing.T) {
 	n := &near{}
 	g := newRig(t, func(g *rig) { n.Fake, g.driver = g.engine, n })

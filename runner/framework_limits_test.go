@@ -11,9 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestCaps: the frameworks of a task that may share its GPUs are limited,
-// unless the task or its image says otherwise. The frameworks of a task alone
-// on its GPUs are not.
+// TestCaps: the frameworks of a task that may share its GPUs are limited, unless the task or
+// its image sets the variables itself. The frameworks of a task alone on its GPUs are not.
 func TestCaps(t *testing.T) {
 	specs := make(chan *containerstest.Process, 4)
 	start := func(caps string) *rig {

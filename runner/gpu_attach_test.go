@@ -30,8 +30,8 @@ func TestWrongGPUs(t *testing.T) {
 	}
 }
 
-// TestNoAttachment: if containers cannot be given GPUs, a task says so and
-// waits to be launched again.
+// TestNoAttachment checks that a task waits with that reason if containers cannot be given
+// GPUs.
 func TestNoAttachment(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Attach = "" })
 	g.script("done", printing(0))
@@ -45,7 +45,7 @@ func TestNoAttachment(t *testing.T) {
 	}
 }
 
-// TestAttachForced: a configured attachment is used unchecked.
+// TestAttachForced checks that a configured attachment is used without a check.
 func TestAttachForced(t *testing.T) {
 	dir := t.TempDir()
 	g := newRig(t, func(g *rig) { g.opt.Attach, g.driver = "cdi", withCDI{g.engine, dir} })

@@ -11,10 +11,9 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestBrokenGPUKept: a GPU with a fatal error stays out of service over restarts of
-// the daemon, though the driver reports the error once. gpus, why and doctor give
-// the reason. A reset that the source sees ends it, a boot of the machine, and
-// carma undrain.
+// TestBrokenGPUKept: a GPU with a fatal error stays out of service over restarts of the daemon,
+// though the driver reports the error once. gpus, why and doctor give the reason. The fault
+// ends when the source reports a reset, when the machine boots, and by carma undrain.
 func TestBrokenGPUKept(t *testing.T) {
 	long(t)
 	const fault = "an uncorrectable memory error (Xid 48); to mend it: stop the daemon, nvidia-smi --gpu-reset -i 0, start it again"

@@ -26,7 +26,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// limitRig is a rig on a machine with a driver that limits control groups. A program plays
+// limitRig is a rig on a machine with a driver that limits control groups. A program simulates
 // the driver. The groups of the first ten containers exist from the start.
 type limitRig struct {
 	*rig
@@ -102,7 +102,7 @@ func TestDriverLimit(t *testing.T) {
 	if err != nil || len(got) != 5 {
 		t.Fatalf("calls %q, %v", got, err)
 	}
-	slices.Sort(got[:2]) // the order of the GPUs is the mapper's
+	slices.Sort(got[:2]) // the mapper decides the order of the GPUs
 	slices.Sort(got[3:])
 	want := []string{"set GPU-a c1 3072 3072", "set GPU-b c1 3072 3072", "program", "set GPU-a c1 0 max", "set GPU-b c1 0 max"}
 	if !slices.Equal(got, want) {
@@ -115,8 +115,8 @@ func TestDriverLimit(t *testing.T) {
 	}
 }
 
-// TestDriverLimitBurst: a task may use free memory above its grant, which is
-// guaranteed. MPS does not stop it at the grant then.
+// TestDriverLimitBurst: a task may use free memory above its grant, which is guaranteed. MPS
+// then does not limit it to the grant.
 func TestDriverLimitBurst(t *testing.T) {
 	long(t)
 	l := newLimitRig(t, "615.1", withMPS(t), byMemory, func(g *rig) {
@@ -180,8 +180,8 @@ func TestDriverLimitParked(t *testing.T) {
 	l.nothingLeft()
 }
 
-// TestDriverLimitRefused: if a task cannot be limited, it runs without a limit
-// under auto. Under driver it does not run: it waits and loses nothing.
+// TestDriverLimitRefused: if a task cannot be limited, it runs without a limit under auto.
+// Under driver it waits without losing an attempt.
 func TestDriverLimitRefused(t *testing.T) {
 	for mode, ran := range map[string]bool{LimitAuto: true, LimitDriver: false} {
 		l := newLimitRig(t, "615.1", func(g *rig) { g.opt.Limits.Mode, g.opt.Mapper.BlamelessRetries = mode, 1 })
@@ -232,7 +232,7 @@ func TestDriverLimitWhere(t *testing.T) {
 				(checks[at].Status == "warning") != (row.name == "nothing") {
 				t.Errorf("doctor says %+v, %v", checks, err)
 			}
-			if row.name == "MIG" { // the whole card's task is limited, the instance's is not
+			if row.name == "MIG" { // the task on the whole card is limited, the task on the instance is not
 				l.onlyFree(1)
 				l.finished(l.run(api.Submit{Image: "train", Mem: int64(units.GiB)}))
 				l.onlyFree(0)
@@ -268,9 +268,9 @@ func (l *limitRig) tryNew() error {
 	return err
 }
 
-// TestPromisedIsNotForeign: memory that the driver reserves for a task may count as used
-// before the task uses it. It is not other processes' memory, also after a restart; memory
-// of other processes and unreserved memory is.
+// TestPromisedIsNotForeign: memory that the driver reserves for a task may count as used before
+// the task uses it. It must not count as memory of other processes, even after a restart. Used
+// memory that is neither reserved nor a task's must count.
 func TestPromisedIsNotForeign(t *testing.T) {
 	long(t)
 	l := newLimitRig(t, "615.36.01", byMemory)
@@ -297,11 +297,11 @@ func TestPromisedIsNotForeign(t *testing.T) {
 			l.restart()
 		}
 		for _, tc := range []struct{ used, others, want units.Bytes }{
-			{10, 0, 0}, // 8 GiB are kept
-			{11, 0, 1}, // and 1 GiB is somebody's
-			{6, 1, 1},  // of a process that is none of ours
+			{10, 0, 0}, // 8 GiB are reserved
+			{11, 0, 1}, // and 1 GiB belongs to another process
+			{6, 1, 1},  // of a process outside carma
 			{14, 3, 4}, // and more
-			{2, 0, 0},  // nothing is kept, or the driver does not count it
+			{2, 0, 0},  // nothing is reserved, or the driver does not count reserved memory
 			{12, 12, 10},
 		} {
 			use(tc.used*units.GiB, tc.others*units.GiB)

@@ -63,8 +63,8 @@ func TestProcessesAreAttributed(t *testing.T) {
 	})
 }
 
-// TestFaultDrains: a GPU with a fault gets no tasks and says why. It is used
-// again when the fault is over.
+// TestFaultDrains checks that a GPU with a fault gets no tasks, with the reason, and is used
+// again when the fault has ended.
 func TestFaultDrains(t *testing.T) {
 	g := newRig(t)
 	const fault = "it has fallen off the bus (Xid 79); to mend it: restart the machine"
@@ -123,7 +123,7 @@ func TestGPUDetails(t *testing.T) {
 	}
 }
 
-// TestExporterAdvice: a dcgm-exporter is recommended only if it would give more.
+// TestExporterAdvice: a dcgm-exporter is recommended only if it would provide more metrics.
 func TestExporterAdvice(t *testing.T) {
 	long(t)
 	for model, helps := range map[string]bool{

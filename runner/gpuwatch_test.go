@@ -10,8 +10,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestUntouched: a task that never touched its GPU says so, one of which that is not
-// known does not.
+// TestUntouched checks that a task is marked as never having used its GPU only if that was
+// measured.
 func TestUntouched(t *testing.T) {
 	long(t)
 	g := newRig(t)
@@ -21,7 +21,7 @@ func TestUntouched(t *testing.T) {
 	g.eventually("it was looked at", func() bool { return g.monitor.NeverTouched(gpu.AttemptKey{Task: 1, Attempt: 1}) })
 	other := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
 	g.running(other)
-	g.restart() // nobody saw it meanwhile
+	g.restart() // no daemon observed the task in the meantime
 	for _, r := range []string{ref, other} {
 		if _, err := g.api.Stop(g.ctx(), r, api.StopRequest{}); err != nil {
 			t.Fatal(err)
@@ -41,8 +41,8 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// TestUsedUntouched: of removed tasks, allocations that were never used are wasted, and
-// unmeasured ones are counted as unmeasured.
+// TestUsedUntouched checks that for removed tasks, allocations that were never used count as
+// wasted, and unmeasured allocations as unmeasured.
 func TestUsedUntouched(t *testing.T) {
 	g := newRig(t)
 	p := &usageArchive{r: g.Runner}

@@ -8,7 +8,8 @@ import (
 	"carma/mapper/model"
 )
 
-// TestGrantWords: the log has amounts of memory for people, not bytes (U12).
+// TestGrantWords checks that the log shows amounts of memory with units such as GiB, not in
+// bytes (U12).
 func TestGrantWords(t *testing.T) {
 	got := grantWords([]model.Grant{{GPU: "GPU-1", Memory: 4 * units.GiB}, {GPU: "GPU-2", Memory: 13 * units.GiB / 4}})
 	if want := []string{"GPU-1=4.0 GiB", "GPU-2=3.2 GiB"}; !slices.Equal(got, want) {

@@ -14,8 +14,9 @@ import (
 	"carma/runner/api"
 )
 
-// A group is stopped from its end. Otherwise the place of a stopped task would
-// go to the next, which would start in vain.
+// TestGroupIsStoppedFromItsEnd checks that the last tasks of a group are stopped first.
+// Otherwise the next task would get the place of a stopped one, and would be stopped right
+// after its start.
 func TestGroupIsStoppedFromItsEnd(t *testing.T) {
 	g := newRig(t)
 	g.script("long", untilStopped)
@@ -37,7 +38,7 @@ func TestGroupIsStoppedFromItsEnd(t *testing.T) {
 	}
 }
 
-// The parts of a group have limits of their own.
+// TestPartsHaveTheirLimits checks that each part of a group has its own limit.
 func TestPartsHaveTheirLimits(t *testing.T) {
 	g := newRig(t)
 	g.script("long", untilStopped)
@@ -54,8 +55,8 @@ func TestPartsHaveTheirLimits(t *testing.T) {
 	}
 }
 
-// A submission with dependencies sees an event that came just before it, in the
-// same round of the loop.
+// TestDependencyOnWhatJustEnded checks that the dependencies of a submission are checked after
+// an event that precedes it in the same round of the loop.
 func TestDependencyOnWhatJustEnded(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))
@@ -68,7 +69,7 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 	var recs []*Record
 	submission := g.addition(later, in, nil, &recs)
 	submission.done = make(chan error, 1)
-	// Both wait until the loop may continue, so it takes them in one round.
+	// Both wait until the loop may continue, so the loop processes them in one round.
 	entered, release := make(chan struct{}), make(chan struct{})
 	go func() {
 		_ = g.look(context.Background(), func(*mapper.State) { close(entered); <-release })
@@ -114,7 +115,8 @@ func TestProbeWaitsForDependencies(t *testing.T) {
 	}
 }
 
-// TestGroupPages: a group is listed page by page, and the newest of a name only.
+// TestGroupPages checks that a group is listed page by page, and that only the newest group of
+// a name is listed.
 func TestGroupPages(t *testing.T) {
 	long(t)
 	g := newRig(t)

@@ -9,8 +9,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestHanded: a task waits in the queue, and why says so, while the engine makes the
-// container of another; not while that starts.
+// TestHanded checks that a task waits in the queue, with that reason in why, while the engine
+// creates the container of another task, but not while that container starts.
 func TestHanded(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Mapper.LaunchesAtOnce = 1 })
 	g.script("loop", untilStopped)

@@ -34,7 +34,7 @@ type cards struct {
 	err     error
 	owner   gpu.Owner
 	notes   []string
-	mended  bool // the driver reports that all of them were reset
+	mended  bool // the driver reports a reset of all cards
 }
 
 func newCards(n int, capacity units.Bytes) *cards {
@@ -115,12 +115,13 @@ type rig struct {
 	*Runner
 	api   *api.Client
 	stop  func()
-	ended chan struct{} // closed when the daemon has ended, asked or not
+	ended chan struct{} // closed when the daemon has ended for any reason
 }
 
 const stepTimeout = 2 * time.Minute
 
-// byMemory places tasks beside others at once, whether or not their activity is known.
+// byMemory configures a policy that places tasks beside others at once, even if their activity
+// is unknown.
 func byMemory(g *rig) { g.opt.Mapper.Policy = "magm" }
 
 func newRig(t *testing.T, change ...func(*rig)) *rig {
@@ -215,9 +216,8 @@ func (g *rig) start() {
 	}
 }
 
-// within reports whether f returns in time. A failed test may have left something that its
-// daemon, or a program, waits for: that must not delay the other tests until their time
-// limit.
+// within reports whether f returns in time. After a failed test, its daemon or a program may
+// wait forever; that must not delay the other tests until their time limit.
 func (g *rig) within(what string, f func()) bool {
 	g.t.Helper()
 	done := make(chan struct{})

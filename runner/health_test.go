@@ -36,7 +36,7 @@ func (g *rig) get(path string) (status int, body string) {
 }
 
 // TestHealth: /healthz reports a loop that hangs. /readyz has a line for each problem that
-// keeps tasks from being kept or started (F13). Neither asks the loop.
+// keeps tasks from being kept or started (F13). Neither sends a query to the loop.
 func TestHealth(t *testing.T) {
 	long(t)
 	g := newRig(t)
@@ -116,9 +116,9 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestWhileStopping: once the daemon stops, requests that would change
-// something are refused with 503, and so are requests that were waiting then.
-// Before, some were answered 422 "context canceled" (F13).
+// TestWhileStopping: once the daemon stops, requests that would change something are refused
+// with 503, and so are requests that were waiting then. An earlier version answered some with
+// 422 "context canceled" (F13).
 func TestWhileStopping(t *testing.T) {
 	for _, status := range []int{422, 499, 500, 503} {
 		ctx, stop := context.WithCancel(t.Context())

@@ -37,18 +37,17 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "seed of the first of them")
 )
 
-// TestHistories plays random histories in virtual time on the fake engine:
-// tasks come, end, fail, are stopped and removed, the engine fails, the daemon
-// is killed at random failpoints and between them and starts with other
-// options. No task is lost, no attempt is started twice, acknowledged requests
-// are kept, and the ledger passes its audit.
+// TestHistories runs random histories in virtual time on the fake engine: tasks are submitted,
+// end, fail, are stopped and removed, the engine fails, the daemon is killed at random
+// failpoints and between them and starts with other options. No task is lost, no attempt is
+// started twice, acknowledged requests are kept, and the ledger passes its audit.
 func TestHistories(t *testing.T) {
 	points, err := failpoint.Points("..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer failpoint.Set(func(string, bool) error { return nil })
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a seed plays much the same again
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a seed reproduces nearly the same history
 	deaths := 0
 	for i := range *histories {
 		seed := *firstSeed + uint64(i)
@@ -100,7 +99,7 @@ type world struct {
 	// fault returns an error to inject at a point, beside the end of a life. Nil injects
 	// none.
 	fault func(point string) error
-	// excuses reports whether a daemon may end with an error. Nil allows none.
+	// excuses reports whether a daemon may end with this error. Nil allows none.
 	excuses func(error) bool
 
 	life   *life
@@ -120,7 +119,7 @@ type life struct {
 
 var errDead = fmt.Errorf("the daemon is dead: %w", containers.ErrUnavailable)
 
-// die is kill -9: from now on nothing is written and no engine is called.
+// die simulates kill -9: from now on the daemon writes nothing and calls no engine.
 func (l *life) die() {
 	l.dead.Store(true)
 	l.cancel()
@@ -242,7 +241,7 @@ func (w *world) begun(p *containerstest.Process) (ended func()) {
 	}
 	if other := w.live[task]; other != nil {
 		select {
-		case <-other.Killed: // it has ended, its program will see it in a moment
+		case <-other.Killed: // it has been killed, and its program returns in a moment
 		default:
 			w.t.Errorf("%s starts while %s runs", p.Spec.Name, other.Spec.Name)
 		}
@@ -340,11 +339,11 @@ func (w *world) play() {
 			if w.life.dead.Load() {
 				break
 			}
-			done := make(chan struct{}) // a caller dies at a failpoint, too
+			done := make(chan struct{}) // the daemon may also die at a failpoint while it handles a request
 			go func() { defer close(done); w.act() }()
 			<-done
 		}
-		if w.rnd.IntN(3) > 0 { // else it ends as an operator ends it
+		if w.rnd.IntN(3) > 0 { // otherwise it stops normally
 			w.life.die()
 		}
 		w.end()
@@ -366,7 +365,7 @@ func (w *world) play() {
 
 var root = Caller{Name: "root"}
 
-// act does one thing.
+// act performs one random action.
 func (w *world) act() {
 	l := w.life
 	if l.Runner == nil {
@@ -424,8 +423,8 @@ func (w *world) any() (id int64, ok bool) {
 	}
 }
 
-// stopReaches is the time that a program may run on after an acknowledged stop and still
-// count as exited before the stop: the grace.
+// stopReaches is the time for which a program may continue after an acknowledged stop and still
+// count as exited before the stop. It is the grace.
 const stopReaches = 10 * time.Second
 
 // check waits until all tasks have ended, and compares them with what was
@@ -451,13 +450,13 @@ func (w *world) check() {
 		switch {
 		case w.removed[id] && err == nil:
 			w.t.Errorf("task %d was removed and is back", id)
-		case w.removed[id], w.asked[id] && err != nil: // or the daemon died before it could say so
+		case w.removed[id], w.asked[id] && err != nil: // or the daemon died before it could answer
 		case err != nil:
 			w.t.Errorf("task %d (%s) was acknowledged and is lost: %v", id, image, err)
 		case !rec.Task.Phase.Finished():
 			w.t.Errorf("task %d (%s) has not ended after a week: %s %+v", id, image, rec.Task.Phase, rec.Task.Attempts)
 		case !w.stopped[id].IsZero() && rec.Task.Phase != model.Cancelled:
-			// It may have exited before the stop could reach it.
+			// The program may have exited before it received the stop.
 			if ran := w.ended[fmt.Sprint(id)].Sub(w.stopped[id]); ran > stopReaches {
 				w.t.Errorf("task %d (%s) was stopped, ran on for %s and has %s: %+v", id, image, ran, rec.Task.Phase, rec.Task.Attempts)
 			}

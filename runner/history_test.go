@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// texts are the lines of a history, each with its kind.
+// texts returns the lines of a history, each with its kind.
 func texts(h api.History) string {
 	var all []string
 	for _, l := range h.Lines {
@@ -34,7 +34,7 @@ func (g *rig) historyOf(ref string) api.History {
 	return h
 }
 
-// inOrder reports the first part that does not come after the ones before it.
+// inOrder returns the first part that does not follow the previous parts in text.
 func inOrder(text string, parts ...string) string {
 	for _, p := range parts {
 		i := strings.Index(text, p)
@@ -46,7 +46,8 @@ func inOrder(text string, parts ...string) string {
 	return ""
 }
 
-// TestHistory: the journal's events and decisions about a task, in order, and of no other.
+// TestHistory checks that a history contains the journal's events and decisions about its task,
+// in order, and no others.
 func TestHistory(t *testing.T) {
 	l := newLab(t, 2, 8)
 	l.canSuspend()
@@ -70,7 +71,7 @@ func TestHistory(t *testing.T) {
 	if !slices.Equal(before.Lines, h.Lines[:len(before.Lines)]) || len(before.Lines) < 5 {
 		t.Errorf("read on, it differs:\n%s\n--\n%s", texts(before), text)
 	}
-	l.lives.kept = nil // as after a start
+	l.lives.kept = nil // as after a start of the daemon
 	if again := l.historyOf("5"); texts(again) != text {
 		t.Errorf("read anew, it differs:\n%s\n--\n%s", texts(again), text)
 	}
@@ -88,7 +89,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryLines: lines that need a machine with more than a test has.
+// TestHistoryLines checks lines about hardware that the test machine does not have.
 func TestHistoryLines(t *testing.T) {
 	l := newLab(t, 2, 0)
 	list, err := l.ListGPUs(l.ctx())
@@ -126,7 +127,7 @@ func TestHistoryLines(t *testing.T) {
 	}
 }
 
-// TestHistoryIsPrivate: others see what happened, without the words of the program.
+// TestHistoryIsPrivate checks that other users see the events, but no text from the program.
 func TestHistoryIsPrivate(t *testing.T) {
 	l := newLab(t, 1, 0)
 	owner := Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
@@ -147,8 +148,9 @@ func TestHistoryIsPrivate(t *testing.T) {
 	}
 }
 
-// TestHistoryOfLongLife: of many lines the first and the last, and of a long journal the
-// beginning and the end, with what is missing.
+// TestHistoryOfLongLife checks that a history with many lines contains the first and the last
+// ones, that only the beginning and the end of a long journal are read, and that the missing
+// part is reported.
 func TestHistoryOfLongLife(t *testing.T) {
 	l := newLab(t, 1, 4)
 	const changes = 300
@@ -187,7 +189,8 @@ func TestHistoryOfUndecided(t *testing.T) {
 	}
 }
 
-// TestHistoryGivesUp: who waits for another's turn may go, as may who waits for a timeline.
+// TestHistoryGivesUp checks that a caller who waits for another request for a history or a
+// timeline can cancel.
 func TestHistoryGivesUp(t *testing.T) {
 	l := newLab(t, 1, 4)
 	if err := l.lives.turn.Acquire(l.ctx(), 1); err != nil {
@@ -209,8 +212,8 @@ func TestHistoryGivesUp(t *testing.T) {
 	l.historyOf("4")
 }
 
-// TestHistoryOfWaiting: the reasons for which a task waited are among its lines, each
-// once, until it was launched.
+// TestHistoryOfWaiting: the reasons for which a task waited are among its lines, without
+// duplicates, until it was launched.
 func TestHistoryOfWaiting(t *testing.T) {
 	l := newLab(t, 1, 4)
 	look := func() {
@@ -252,8 +255,8 @@ func TestHistoryOfWaiting(t *testing.T) {
 	}
 }
 
-// TestWaitedIsBounded: of many reasons the first and the last are kept, of many tasks
-// the newest.
+// TestWaitedIsBounded checks that the first and the last of many reasons are kept, and the
+// reasons of the newest of many tasks.
 func TestWaitedIsBounded(t *testing.T) {
 	var w waited
 	for i := range 3 * waitsEach {

@@ -9,8 +9,8 @@ import (
 	"carma/mapper/model"
 )
 
-// untold are the events and decisions about a task that make no line of its history, each
-// with the reason.
+// untold lists the events and decisions about a task that add no line to its history, each with
+// the reason.
 var untold = map[string]string{
 	"event leaves":   "says what the program can do",
 	"event settled":  "repeats an end that the record has",

@@ -19,8 +19,8 @@ func (toolkit) Ping(context.Context) (containers.Engine, error) {
 	return containers.Engine{Version: "29", Runtimes: []string{"nvidia", "runc"}}, nil
 }
 
-// TestHookThatRefuses: NVIDIA's hook refuses device requests if its toolkit is set to CDI:
-// the next attempt uses the nvidia runtime, and so do all later ones.
+// TestHookThatRefuses: NVIDIA's hook refuses device requests if its toolkit is set to CDI. The
+// next attempt and all later ones use the nvidia runtime.
 func TestHookThatRefuses(t *testing.T) {
 	path := t.TempDir()
 	if err := os.WriteFile(filepath.Join(path, "nvidia-container-runtime-hook"), []byte("#!/bin/sh\n"), 0o755); err != nil {

@@ -19,9 +19,9 @@ import (
 	"carma/runner/api"
 )
 
-// hostRig is a daemon that runs tasks without an image, and a home of ann's with a conda
-// environment, a virtual environment and a secret of bob's beside it. The specification of
-// a task's container is sent to made.
+// hostRig is a daemon that runs tasks without an image, with a home of ann that contains a
+// conda environment and a virtual environment, and a secret of bob beside it. The specification
+// of a task's container is sent to made.
 func hostRig(t *testing.T, change ...func(*rig)) (g *rig, home string, made chan containers.Spec) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -34,7 +34,7 @@ func hostRig(t *testing.T, change ...func(*rig)) (g *rig, home string, made chan
 	t.Cleanup(func() {
 		own, _ := filepath.Glob(filepath.Join(stage, "*"))
 		for _, d := range append(own, stage) {
-			if err := os.Remove(d); err != nil { // fails if a place is left
+			if err := os.Remove(d); err != nil { // fails if a mount is left
 				t.Error(err)
 			}
 		}
@@ -120,8 +120,8 @@ func TestBareTask(t *testing.T) {
 	}
 }
 
-// TestBareInit: --init without an image is carma-init in a place of its own, before the
-// shell that activates an environment. If it is missing, the answer says so.
+// TestBareInit: --init without an image runs carma-init, mounted at its own path, before the
+// shell that activates an environment. If carma-init is missing, the error says so.
 func TestBareInit(t *testing.T) {
 	g, home, made := hostRig(t, func(g *rig) { g.opt.Init = "/usr/lib/carma/carma-init" })
 	for _, s := range []api.Submit{{Host: true}, {Conda: home + "/c/envs/exp"}, {Venv: home + "/v"}} {
@@ -140,9 +140,9 @@ func TestBareInit(t *testing.T) {
 	g.refusedTo(err, 422, "--init: carma-init is not there")
 }
 
-// TestBareVenv: a virtual environment and the machine's own programs. A home that
-// is not shown is not the task's; a mount of the user's own counts over a folder of
-// the machine.
+// TestBareVenv: a virtual environment and the machine's own programs. A home that the task does
+// not see is not set as its home. A user's own mount takes precedence over a folder of the
+// machine.
 func TestBareVenv(t *testing.T) {
 	g, home, made := hostRig(t)
 	g.finished(g.runAs(annAt(home), api.Submit{Venv: home + "/v", Command: []string{"python"}, Mem: 1 << 30}))
@@ -169,8 +169,8 @@ func TestBareVenv(t *testing.T) {
 	}
 }
 
-// TestBareRefused: options that a task without an image cannot have are refused at the
-// submission in one line, with what to do.
+// TestBareRefused: options that a task without an image cannot have are refused at submission
+// with a message of one line and a fix.
 func TestBareRefused(t *testing.T) {
 	g, home, _ := hostRig(t)
 	who := annAt(home)
@@ -201,7 +201,7 @@ func TestBareRefused(t *testing.T) {
 	} {
 		g.refusedWith(who, s, words)
 	}
-	// What a link within reach leads to is taken; the container has its real path.
+	// A link to an accessible file is accepted, and the container gets the real path.
 	for _, s := range []api.Submit{{Venv: home + "/in", Command: ls}, {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: home + "/in"}}, {Host: true, Command: ls, ContainerOptions: api.ContainerOptions{WorkDir: "/m/x"}, Mounts: []api.Mount{{Source: home, Target: "/m"}}}} {
 		s.Mem = 1 << 30
 		if task := g.finished(g.runAs(who, s)); task.Phase != "succeeded" {
@@ -210,8 +210,8 @@ func TestBareRefused(t *testing.T) {
 	}
 }
 
-// TestBareWho: the administrator says who may run tasks without an image; earlier
-// submissions are refused at their launch.
+// TestBareWho checks that the administrator decides who may run tasks without an image, and
+// that earlier submissions are refused at their launch.
 func TestBareWho(t *testing.T) {
 	g, home, _ := hostRig(t)
 	s := api.Submit{Host: true, Command: []string{"ls"}, Mem: 1 << 30}
@@ -239,8 +239,8 @@ func TestBareWho(t *testing.T) {
 	}
 }
 
-// TestBareProbe: the probe of a task without an image sees the same, and can write
-// nowhere.
+// TestBareProbe: the probe of a task without an image sees the same folders, and cannot write
+// to any.
 func TestBareProbe(t *testing.T) {
 	asked := make(chan probe.Request, 1)
 	g, home, _ := hostRig(t, withProbes, func(g *rig) {
@@ -265,8 +265,8 @@ func TestBareProbe(t *testing.T) {
 	}
 }
 
-// TestBareKind: tasks without an image are of one kind if environment, folder and
-// command are the same.
+// TestBareKind: tasks without an image are of the same kind if environment, folder and command
+// are equal.
 func TestBareKind(t *testing.T) {
 	of := func(s api.Submit) string {
 		s.GPUs, s.Command = 1, []string{"python", "train.py"}

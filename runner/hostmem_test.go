@@ -12,8 +12,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestHostMemoryOfGroups: containers' use is read from control groups of both versions,
-// without the page cache; groups that a container has made below its own are part of it.
+// TestHostMemoryOfGroups: containers' use is read from control groups of both versions, without
+// the page cache; including groups that a container has made below its own.
 func TestHostMemoryOfGroups(t *testing.T) {
 	id := strings.Repeat("ab", 32)
 	for _, c := range []struct{ name, cgroup, folder, usage, stat string }{
@@ -50,7 +50,7 @@ func TestHostMemoryOfGroups(t *testing.T) {
 		if got := h.sample(); got.Available != want.Available || !slices.Equal(got.Tasks, want.Tasks) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, want)
 		}
-		write("sys/fs/cgroup/"+c.folder+"/"+c.usage, "213909504\n") // 10 MiB more: too little to tell
+		write("sys/fs/cgroup/"+c.folder+"/"+c.usage, "213909504\n") // 10 MiB more is too little to report
 		if got := h.sample(); !slices.Equal(got.Tasks, want.Tasks) {
 			t.Errorf("%s: after 10 MiB more %+v", c.name, got)
 		}
@@ -70,8 +70,8 @@ func TestHostMemoryOfGroups(t *testing.T) {
 	}
 }
 
-// TestHostOfBounds: nothing is allocated on a simulated server unless an amount is set; on
-// a real one nine tenths of the memory are there for tasks.
+// TestHostOfBounds: nothing is allocated on a simulated server unless an amount is set; on a
+// real one tasks get nine tenths of the memory.
 func TestHostOfBounds(t *testing.T) {
 	m := Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000}
 	for _, c := range []struct {

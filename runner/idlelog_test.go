@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestIdleLog: the log's line about an idle task has the time of its stop, if there is
-// one.
+// TestIdleLog checks that the log line about an idle task contains the time of its stop, if one
+// is planned.
 func TestIdleLog(t *testing.T) {
 	stop := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for ends, want := range map[units.Instant]bool{0: false, units.Instant(stop.UnixNano()): true} {
@@ -26,8 +26,8 @@ func TestIdleLog(t *testing.T) {
 	}
 }
 
-// TestSquatterTold: a sleep that keeps two GPUs from others and never uses them is
-// reported: to its owner by message, in the answers about the task, and in the log's line.
+// TestSquatterTold checks that a task that holds two GPUs and never uses them is reported to
+// its owner by message, in the answers about the task, and in the log.
 func TestSquatterTold(t *testing.T) {
 	box := newMailbox(t)
 	g := newRig(t, posting(), func(g *rig) { g.opt.Mapper.IdleReport = 50 * time.Millisecond })

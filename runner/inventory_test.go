@@ -13,7 +13,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// comers are cards that come and go.
+// comers is a source whose cards are added and removed.
 type comers struct {
 	*cards
 	news chan struct{}
@@ -34,8 +34,8 @@ func (c *comers) have(devices ...gpu.Device) {
 	c.news <- struct{}{}
 }
 
-// TestComing: a daemon of a cluster starts without GPUs, adds GPUs that appear, keeps a
-// task while its GPU is not offered, and says so.
+// TestComing checks that a daemon of a cluster starts without GPUs, adds GPUs that appear, and
+// keeps a task while its GPU is not offered, with that reason.
 func TestComing(t *testing.T) {
 	c := &comers{news: make(chan struct{}, 1)}
 	g := newRig(t, byMemory, func(g *rig) {

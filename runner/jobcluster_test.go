@@ -13,14 +13,15 @@ import (
 	"carma/runner/api"
 )
 
-// jobCluster is an engine that has Jobs: as much of a cluster as the daemon sees.
+// jobCluster is a fake engine with Jobs, limited to the parts of a cluster that the daemon
+// uses.
 type jobCluster struct {
 	*containerstest.Fake
 	mu   sync.Mutex
 	jobs map[string]*containers.Job // by uid
 	told []string
 	news chan struct{}
-	// refuses: the cluster does not let Jobs be suspended.
+	// refuses is the error for requests to suspend a Job, or nil.
 	refuses error
 	looks   int
 }
@@ -55,7 +56,7 @@ func (c *jobCluster) TellJob(_ context.Context, id containers.JobID, reason, tex
 	return nil
 }
 
-// Create takes the pod that waits.
+// Create uses the waiting pod.
 func (c *jobCluster) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +93,7 @@ func (c *jobCluster) add(name, image string, settings map[string]string) contain
 	c.mu.Lock()
 	j := &containers.Job{JobID: id, Owner: "ada", Image: image, Memory: 8 << 30, Settings: settings, Waits: true}
 	if settings["memory"] != "" || settings["model"] != "" {
-		j.Memory = 0 // as it is if the cluster cannot read it
+		j.Memory = 0 // the value if the cluster cannot parse it
 	}
 	c.jobs[id.UID] = j
 	c.mu.Unlock()

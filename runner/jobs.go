@@ -13,19 +13,19 @@ import (
 	"carma/runner/engine"
 )
 
-// A Job of a cluster that is annotated for carma is a task. The cluster makes its pods, one
-// after the other; each is an attempt. The Job decides whether there is another one: after
-// an attempt the task is held until the Job has a pod that waits. If the task ends before
-// its Job, the Job is suspended.
+// A Job of a cluster that is annotated for carma becomes a task. The cluster makes its pods,
+// one after the other, and each pod is an attempt. The Job decides whether there is another
+// attempt, so after an attempt the task is held until the Job has a waiting pod. If the task
+// ends before its Job, the Job is suspended.
 //
-// Each comparison reads the present state of the Jobs, not their changes, so it does not
-// matter for how long no daemon ran.
+// Each comparison reads the present state of the Jobs, not their changes, so it does not matter
+// for how long no daemon ran.
 
-// ofJob identifies the Job that a task is.
+// ofJob identifies the Job of a task.
 type ofJob struct {
 	containers.JobID
-	// Over says why the Job no longer needs this task, or is empty if the task ended first
-	// or has not ended. A Job that continues after that is another task.
+	// Over is the reason why the Job no longer needs this task, or empty if the task ended first
+	// or has not ended. If the Job continues later, it becomes another task.
 	Over string `json:"over,omitempty"`
 }
 
@@ -39,12 +39,12 @@ const (
 	jobsPause = 100 * time.Millisecond
 )
 
-// jobs is the daemon's state about Jobs. Only the goroutine that follows them uses it,
-// except for due.
+// jobs is the daemon's state about Jobs. Except for due, only the goroutine of followJobs uses
+// it.
 type jobs struct {
 	due  chan struct{}     // holds a token when a task of a Job has ended or waits for its Job
 	said map[string]string // the last refusal of each Job, by uid
-	away string            // why the Jobs could not be read, or "" if they were read
+	away string            // the reason why the Jobs could not be read, or ""
 }
 
 func newJobs() *jobs { return &jobs{due: make(chan struct{}, 1), said: map[string]string{}} }
@@ -143,7 +143,7 @@ func (r *Runner) reconcileJob(ctx context.Context, cluster containers.Jobber, j 
 	return nil
 }
 
-// jobOver says why a Job makes no pods now, or returns "" if it does.
+// jobOver returns the reason why a Job makes no pods now, or "" if it makes pods.
 func jobOver(j *containers.Job) string {
 	switch {
 	case j.Failed != "":

@@ -11,8 +11,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestJobRunsAgain: a Job is a task of its owner; after a GPU OOM it waits for the Job's
-// next pod, and that gets more memory. The journal of it all is sound.
+// TestJobRunsAgain checks that a Job becomes a task of its owner, that the task waits for the
+// Job's next pod after a GPU OOM, and that this pod gets more memory. The journal passes its
+// check.
 func TestJobRunsAgain(t *testing.T) {
 	g, c := newJobRig(t)
 	release := make(chan struct{})
@@ -54,7 +55,8 @@ func TestJobRunsAgain(t *testing.T) {
 		t.Errorf("the Job of a task that has succeeded: %+v, %q", j, c.told)
 	}
 	c.mu.Unlock()
-	// The Job may not count it, as its pod was being deleted: it then continues.
+	// The Job may not count this success, because its pod was being deleted. Then the Job
+	// continues.
 	c.change(id.UID, func(j *containers.Job) { j.Waits = true })
 	again := g.taken("train", task.ID)
 	g.running(ref(again))
@@ -128,7 +130,7 @@ func TestJobStopped(t *testing.T) {
 	again := g.taken("stop", task.ID)
 	g.running(ref(again))
 
-	// One that carma gives up is suspended too.
+	// A Job whose task carma ends is suspended too.
 	g.script("never:1", printing(127, `exec: "train": executable file not found`))
 	id = c.add("never", "gone:1", nil)
 	c.until(t, "the Job of an image that is not there", func() bool { return len(c.told) == 2 })
@@ -156,7 +158,7 @@ func TestJobRefused(t *testing.T) {
 				return strings.HasPrefix(line, name+" CarmaRefused: ") && strings.Contains(line, wrong.says) && !strings.Contains(line, "\n")
 			})
 		})
-		c.change(id.UID, func(*containers.Job) {}) // looked at again: no new report
+		c.change(id.UID, func(*containers.Job) {}) // checked again, without a new report
 	}
 	c.mu.Lock()
 	n := len(c.told)
@@ -216,8 +218,8 @@ func TestJobWithoutDaemon(t *testing.T) {
 	}
 }
 
-// TestJobOwner: a Job's task belongs to the user of the cluster who made the Job, and is in
-// its namespace; it is nobody else's, and not root's.
+// TestJobOwner: a Job's task belongs to the user of the cluster who made the Job, and is in its
+// namespace; no other user owns it, not even root.
 func TestJobOwner(t *testing.T) {
 	g, c := newJobRig(t)
 	c.add("owned", "waits:1", nil)

@@ -51,7 +51,7 @@ func TestLargeJournalIsChecked(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	g.start() // from the snapshot; its past is not needed
+	g.start() // starts from the snapshot, and does not need the earlier events
 	says("failure", "event 2")
 	g.finished(g.run(api.Submit{Image: "quick", Mem: int64(units.GiB)}))
 	if _, _, err := journal.Backup(g.dir, filepath.Join(t.TempDir(), "backup.db")); err == nil {

@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestKindAndProgram: tasks with other work are of another kind. Tasks that
-// differ only in the batch size are of one program.
+// TestKindAndProgram checks that tasks with different work are of different kinds, and that
+// tasks that differ only in the batch size are of the same program.
 func TestKindAndProgram(t *testing.T) {
 	rec := func(batch int, command string, env ...string) *Record {
 		return &Record{Submit: api.Submit{Image: "i", Command: strings.Fields(command), BatchSize: batch, GPUs: 1, Env: env}}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// liveEvery is the wall-clock time between two pictures of the state.
+	// liveEvery is the wall-clock time between two snapshots of the state for the dashboard.
 	liveEvery = time.Second
 	// liveEnded is the number of ended tasks in a picture, liveStarts the number of pending
 	// tasks with a forecast start.

@@ -9,8 +9,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestSubmissionWithManyGPUs: the cost of a submission does not grow with the pages of all
-// GPUs. Each took two copies of all of them: 90 ms with 10,000 GPUs.
+// TestSubmissionWithManyGPUs: the time of a submission does not grow with the number of GPUs.
+// In an earlier version each submission copied the data of all GPUs twice, which took 90 ms
+// with 10,000 GPUs.
 func TestSubmissionWithManyGPUs(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.cards = newCards(4000, 40*units.GiB)

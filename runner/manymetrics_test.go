@@ -10,8 +10,8 @@ import (
 	"carma/runner/metrics"
 )
 
-// TestMetricsOfManyTasks: a scrape of 16 GPUs and 500 tasks is cheap. It prints its cost;
-// the bound is far above that, for machines that are busy.
+// TestMetricsOfManyTasks: a scrape of 16 GPUs and 500 tasks is fast. The test prints the time;
+// its limit is far higher, for busy machines.
 func TestMetricsOfManyTasks(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.cards = newCards(16, 40*units.GiB) })

@@ -9,8 +9,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestCurveIsKept: the memory curve of an attempt is there while it runs, after
-// its end and after a restart. Listings do not have it.
+// TestCurveIsKept: the memory curve of an attempt is available while the attempt runs, after
+// its end and after a restart. Listings do not contain it.
 func TestCurveIsKept(t *testing.T) {
 	g := newRig(t)
 	g.script("train", untilStopped)

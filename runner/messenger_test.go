@@ -55,7 +55,7 @@ func (m *mailbox) all() []notify.Message {
 	return slices.Clone(m.got)
 }
 
-// of returns the message of a task's event, and how often it came.
+// of returns the message of a task's event, and the number of times that it arrived.
 func (m *mailbox) of(ref, event string) (msg notify.Message, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,12 +67,12 @@ func (m *mailbox) of(ref, event string) (msg notify.Message, n int) {
 	return msg, n
 }
 
-// channel leads to the mailbox; its address has a secret.
+// channel returns a channel to the mailbox. Its address contains a secret.
 func (m *mailbox) channel(name string, events ...string) api.NotifyChannel {
 	return api.NotifyChannel{Name: name, Kind: "webhook", URL: m.URL + "/secret-word", Events: events}
 }
 
-// posting has the messages of a rig sent quickly, to receivers of this machine.
+// posting makes a rig send its messages quickly, to receivers on this machine.
 func posting(server ...api.NotifyChannel) func(*rig) {
 	return func(g *rig) {
 		g.opt.Notify.Pace = notify.Pace{Collect: 10 * time.Millisecond, Rest: 10 * time.Millisecond, Retry: 20 * time.Millisecond, Longest: 50 * time.Millisecond, Limit: 2 * time.Second}
@@ -87,7 +87,7 @@ func (g *rig) channels(all ...api.NotifyChannel) {
 	}
 }
 
-// TestMessages: events of tasks and GPUs give messages, with the words that matter.
+// TestMessages checks that events of tasks and GPUs cause messages with the important facts.
 func TestMessages(t *testing.T) {
 	mine, ops := newMailbox(t), newMailbox(t)
 	g := newRig(t, posting(ops.channel("ops")))
@@ -102,7 +102,7 @@ func TestMessages(t *testing.T) {
 		{Image: "ok", Name: "quiet", Mem: mem, Notify: []string{"none"}}, {Image: "ok", Name: "chosen", Mem: mem, Notify: []string{"started:mine"}},
 	} {
 		g.finished(g.run(s))
-		if s.Name == "bad" { // a letter with many messages leaves the output out
+		if s.Name == "bad" { // a mail with many messages does not contain the output
 			g.eventually("the message of its end", func() bool { _, n := mine.of("bad", api.NotifyFailed); return n == 1 })
 		}
 	}
@@ -147,8 +147,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestMessagesAfterKill: a daemon that was killed before it had handed a message over
-// leaves it to the next one, which makes it with the same id.
+// TestMessagesAfterKill: a daemon that was killed before it had handed a message over leaves it
+// to the next one, which sends it with the same id.
 func TestMessagesAfterKill(t *testing.T) {
 	box := newMailbox(t)
 	g := newRig(t, posting())
@@ -185,7 +185,7 @@ func TestMessagesAfterKill(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAdopted: a daemon that finds a task running does not say that it starts.
+// TestMessagesOfAdopted: a daemon that finds a task running sends no message that it starts.
 func TestMessagesOfAdopted(t *testing.T) {
 	box := newMailbox(t)
 	g := newRig(t, posting())
@@ -200,7 +200,7 @@ func TestMessagesOfAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.eventually("its end", func() bool { _, n := box.of("long", api.NotifyStopped); return n == 1 })
-	ids := map[string]bool{} // a message comes twice if the first daemon missed the answer
+	ids := map[string]bool{} // a message is sent twice if the first daemon was killed before it got the answer
 	for _, m := range box.all() {
 		if m.Event == api.NotifyStarted {
 			ids[m.ID] = true
@@ -265,7 +265,7 @@ func TestMessagesPrivate(t *testing.T) {
 	}
 }
 
-// TestNotifyRefused: a task is refused if its messages would go nowhere.
+// TestNotifyRefused: a task is refused if its messages have no channel.
 func TestNotifyRefused(t *testing.T) {
 	box := newMailbox(t)
 	g := newRig(t, posting())

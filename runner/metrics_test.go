@@ -165,7 +165,7 @@ func TestMetricsWithoutNames(t *testing.T) {
 	}
 }
 
-// TestMetricsGoOn: GPU-seconds only grow, over a restart of the daemon too.
+// TestMetricsGoOn checks that GPU-seconds never decrease, even after a restart of the daemon.
 func TestMetricsGoOn(t *testing.T) {
 	g := newRig(t)
 	g.script("long:1", untilStopped)

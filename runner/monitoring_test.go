@@ -24,8 +24,8 @@ import (
 
 const monitoring = "../configs/monitoring"
 
-// tool is the path of a program of Debian's package prometheus. Without it the test is
-// left out, but not where CI=true.
+// tool is the path of a program of Debian's package prometheus. Without it the test is skipped,
+// or fails if CI=true.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -38,7 +38,8 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// monitored is a daemon with something in each figure, and its page's address.
+// monitored returns a daemon for which each figure has a value, and the address of its metrics
+// page.
 func monitored(t *testing.T) (g *rig, address string) {
 	g = newRig(t, func(g *rig) { g.cards = newCards(3, 40*units.GiB) })
 	g.script("tqdm:1", func(ctx context.Context, p *containerstest.Process) int {
@@ -74,10 +75,10 @@ func TestPromtool(t *testing.T) {
 	promtool := tool(t, "promtool")
 	_, address := monitored(t)
 	_, text := metricsPage(t, http.DefaultClient, "http://"+address+"/metrics")
-	// The names of Go's own collector are its own affair.
+	// Names of Go's own collector are not checked.
 	ours := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?carma_.*$`).FindAllString(text, -1)
 	check := exec.Command(promtool, "check", "metrics")
-	// The label is dcgm-exporter's; promtool would have it model_name.
+	// The label has dcgm-exporter's name; promtool would prefer model_name.
 	check.Stdin = strings.NewReader(strings.ReplaceAll(strings.Join(ours, "\n")+"\n", "modelName=", "model_name="))
 	rules := exec.Command(promtool, "check", "rules", "rules.yaml")
 	tests := exec.Command(promtool, "test", "rules", "rules_test.yaml")
@@ -89,7 +90,7 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// board are the queries of the Grafana board, by panel.
+// board returns the queries of the Grafana board, by panel.
 func board(t *testing.T) map[string]string {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join(monitoring, "grafana.json"))

@@ -15,8 +15,8 @@ import (
 	"carma/runner/api"
 )
 
-// near is an engine that sees the daemon's files, or not. When it starts a container, it
-// checks the mounts.
+// near is an engine that may or may not see the daemon's files. It checks the mounts when it
+// starts a container.
 type near struct {
 	*containerstest.Fake
 	err error
@@ -51,8 +51,8 @@ func (n *near) look() string {
 	return string(b)
 }
 
-// TestMountsAreHeldAgain: a daemon that adopts a container between its making
-// and its start places the user's mounts again, as they are then. After the
+// TestMountsAreHeldAgain checks that a daemon that adopts a created but not started container
+// makes the places of the user's mounts again, with the folders' present content. After the
 // start no place is left.
 func TestMountsAreHeldAgain(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -63,7 +63,7 @@ func TestMountsAreHeldAgain(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { // never the files below: they may be the user's
+	t.Cleanup(func() { // but not the files below, because they may belong to the user
 		own, _ := filepath.Glob(filepath.Join(dir, "*"))
 		for _, d := range append(own, dir) {
 			if err := os.Remove(d); err != nil {
@@ -122,8 +122,8 @@ func TestMountsAreHeldAgain(t *testing.T) {
 	g.eventually("nothing is left for the engine", func() bool { return n.look() == "[]" })
 }
 
-// TestMountsOfHangingFiles: a file system that does not answer is nobody's fault, and the
-// error asks the user to try again.
+// TestMountsOfHangingFiles: a file system that does not answer is not counted as the task's
+// fault, and the error asks the user to try again.
 func TestMountsOfHangingFiles(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestMountsOfHangingFiles(t *testing.T) {
 	}
 }
 
-// TestCheckMounts: doctor says where mounts cannot be held, and the fix.
+// TestCheckMounts checks that doctor reports if mounts cannot be protected, with the fix.
 func TestCheckMounts(t *testing.T) {
 	for _, c := range []struct {
 		err                    error

@@ -12,16 +12,16 @@ import (
 	"carma/runner/monitor"
 )
 
-// mpsClient is an attempt that was started as a client of MPS, as the driver shows it. A
-// program that cannot reach its server reports CUDA error 805 and may continue. It then
-// runs on the GPU beside the clients, by time slices, or on the processor, and only
-// blocks the GPU.
+// mpsClient is the state, in the driver's readings, of an attempt that was started as a client
+// of MPS. A program that cannot reach its server reports CUDA error 805 and may continue. It
+// then runs on the GPU beside the clients, by time slices, or on the processor, and only blocks
+// the GPU.
 type mpsClient struct {
 	gpus []model.GPUID
 
 	mu sync.Mutex
-	// strange counts the consecutive readings that show the program on its GPUs and not
-	// as a client. apart is set once there are enough of them.
+	// strange counts the consecutive readings that show the program on its GPUs, but not as an MPS
+	// client. apart is set after enough such readings.
 	strange int
 	apart   bool
 	// refused is set if the output reports that the program could not reach the server.
@@ -66,7 +66,8 @@ func (c *mpsClient) follow(key gpu.AttemptKey, samples []gpu.Sample) (changed bo
 	return changed
 }
 
-// silence counts the readings in which a refused program has nothing on its GPUs.
+// silence counts the readings in which a program that could not reach its MPS server is not on
+// its GPUs.
 func (c *mpsClient) silence(here bool) {
 	switch {
 	case here:

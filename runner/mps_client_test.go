@@ -39,7 +39,7 @@ func TestStrangeClient(t *testing.T) {
 	g.eventually("MPS goes on", func() bool { return g.told() == model.SharingUsers })
 }
 
-// TestFollowClient: the conclusions from readings of an attempt.
+// TestFollowClient checks the conclusions from the readings of an attempt.
 func TestFollowClient(t *testing.T) {
 	key := gpu.AttemptKey{Task: 3, Attempt: 2}
 	on := func(p ...gpu.Process) gpu.Sample { return gpu.Sample{UUID: "GPU-a", ClientsTold: true, Processes: p} }
@@ -86,8 +86,8 @@ func TestFollowClient(t *testing.T) {
 	}
 }
 
-// TestTouchedBefore: a program that has been on its GPU may be off it for a while,
-// whatever its output says.
+// TestTouchedBefore checks that a program that has been on its GPU may leave the GPU for some
+// time, for any output.
 func TestTouchedBefore(t *testing.T) {
 	c := &mpsClient{gpus: []model.GPUID{"GPU-a"}, gone: make(chan struct{})}
 	c.follow(gpu.AttemptKey{Task: 1, Attempt: 1}, []gpu.Sample{{UUID: "GPU-a", ClientsTold: true, Processes: []gpu.Process{{PID: 5, Task: 1, Attempt: 1, Client: true}}}})
@@ -102,8 +102,8 @@ func TestTouchedBefore(t *testing.T) {
 	}
 }
 
-// TestEndedClient: a late reading of an attempt that has ended is not recorded: its GPU
-// would count as time-sliced without end.
+// TestEndedClient: a late reading of an attempt that has ended is not recorded, because its GPU
+// would then count as time-sliced forever.
 func TestEndedClient(t *testing.T) {
 	var s sharing
 	key, c := gpu.AttemptKey{Task: 1, Attempt: 1}, &mpsClient{gpus: []model.GPUID{"GPU-a"}, apart: true}

@@ -19,9 +19,9 @@ import (
 	"carma/runner/mps"
 )
 
-// withMPS gives a rig MPS; a program plays the control daemon.
+// withMPS configures a rig with MPS. A program simulates the control daemon.
 func withMPS(t *testing.T) func(*rig) {
-	dir, err := os.MkdirTemp("", "mps") // short: it holds sockets
+	dir, err := os.MkdirTemp("", "mps") // a short path, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +59,10 @@ func pipeOf(p *containerstest.Process) (pipe string) {
 	return pipe
 }
 
-// TestMPSClient: a task is a client of the control daemon for its GPUs, within its grant,
-// for any environment of its own. A task alone on its GPUs is not a client. One on several
-// GPUs has no memory limit: a process that sees fewer of them would lose all limits.
+// TestMPSClient checks that a task is a client of the control daemon for its GPUs and is
+// limited to its grant, for any environment that it sets. A task alone on its GPUs is not a
+// client. One on several GPUs has no memory limit: a process that sees fewer of them would lose
+// all limits.
 func TestMPSClient(t *testing.T) {
 	long(t)
 	g := newRig(t, withMPS(t))
@@ -122,8 +123,7 @@ func TestMPSFault(t *testing.T) {
 					break
 				}
 			}
-			// It leaves when the other's end has been classified, or is about
-			// to be.
+			// It ends when the other task's end has been classified, or is about to be.
 			time.AfterFunc(300*time.Millisecond, func() { _, _ = group.Ask(context.Background(), "standin_leave "+client) })
 			return fault(ctx, p)
 		}
@@ -213,8 +213,8 @@ func TestContainerUser(t *testing.T) {
 	}
 }
 
-// TestNamedUser: a task with a user of unknown number is no client of a user's MPS, but one
-// of a server for all.
+// TestNamedUser checks that a task whose user has an unknown number is not a client of a
+// per-user MPS server, but of a server for all users.
 func TestNamedUser(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		r := &Runner{opt: Options{MPS: &MPS{Groups: &mps.Groups{Dir: "/m", Shared: shared}}}}

@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestNoGPURefused: GPU options are refused for a task without a GPU, with what to write
-// instead.
+// TestNoGPURefused: GPU options are refused for a task without a GPU, with the right
+// alternative.
 func TestNoGPURefused(t *testing.T) {
 	for want, s := range map[string]api.Submit{
 		"":                        {NoGPU: true, HostMem: 1 << 30},
@@ -24,8 +24,8 @@ func TestNoGPURefused(t *testing.T) {
 	}
 }
 
-// TestNoGPUGiven: 0 GPUs in a text, such as an image's label, means none; without a number
-// the label counts, else 1.
+// TestNoGPUGiven checks that 0 in a text, such as an image's label, means no GPU. Without a
+// requested number, the label counts, or 1 if there is no label.
 func TestNoGPUGiven(t *testing.T) {
 	for _, c := range []struct {
 		asked api.Submit

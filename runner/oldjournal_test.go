@@ -27,7 +27,7 @@ type oldDaemon struct {
 	tasks   []oldTask
 	mu      sync.Mutex
 	starts  map[string]int // of containers, by name
-	release chan struct{}  // closed: the programs end
+	release chan struct{}  // closed to end the programs
 }
 
 type oldTask struct {
@@ -44,7 +44,7 @@ type oldAttempt struct {
 	GPUs    []int
 }
 
-// resumeWorkers starts today's daemon on a copy of an old one's folder.
+// takeOver starts the present version of the daemon on a copy of an old daemon's folder.
 func takeOver(t *testing.T, from string, change func(dir string)) (*rig, *oldDaemon) {
 	t.Helper()
 	old := &oldDaemon{starts: map[string]int{}, release: make(chan struct{})}
@@ -171,8 +171,8 @@ func (o *oldDaemon) once(t *testing.T) {
 	}
 }
 
-// TestOldJournal lets today's daemon take over journals that earlier versions wrote: every
-// task is unchanged, its container is the same, and all continue.
+// TestOldJournal lets the present version take over journals that earlier versions wrote. Every
+// task is unchanged, keeps its container and continues.
 func TestOldJournal(t *testing.T) {
 	folders, _ := filepath.Glob("testdata/journals/*/*/tasks.json")
 	if len(folders) < 2 {
@@ -188,8 +188,8 @@ func TestOldJournal(t *testing.T) {
 }
 
 // TestOtherPolicyOrder lets a program with policies that choose differently take over a
-// journal: launched tasks stay where they are. The journal says best-fit where first-fit
-// decided; that is the same as a first-fit that has changed since.
+// journal: launched tasks stay where they are. The journal contains best-fit although first-fit
+// decided, which simulates a later change of the policy.
 func TestOtherPolicyOrder(t *testing.T) {
 	long(t)
 	for _, how := range []string{"killed", "stopped"} {

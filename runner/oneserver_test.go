@@ -66,7 +66,8 @@ func TestClusterDecidesAsOneServer(t *testing.T) {
 // nodes are the fields of events and decisions that name a machine or its boot.
 var nodes = regexp.MustCompile(`,?"(node|boot)":"[^"]*"`)
 
-// oneServer is an event or a decision as on a server, which has no name.
+// oneServer returns the JSON of an event or a decision without the names of machines, as on a
+// single server.
 func oneServer(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -12,8 +12,8 @@ import (
 	"carma/runner/journal"
 )
 
-// orphan is a container of this data folder that the journal does not know. The container
-// is newer than the journal, whose last part was lost.
+// orphan is a container of this data folder that the journal does not know. It is newer than
+// the journal, because the end of the journal was lost.
 type orphan struct {
 	containers.Container
 	task    model.TaskID

@@ -101,7 +101,7 @@ func TestOlderCopyBesideContainers(t *testing.T) {
 		t.Errorf("the next task is %s, want 3", third)
 	}
 	g.running("3")
-	g.restart() // an ordinary one: the loss is over
+	g.restart() // an ordinary restart after the accepted loss
 	close(p.gate)
 	for _, ref := range []string{first, second, "3"} {
 		if task := g.finished(ref); task.Phase != "succeeded" || len(task.Attempts) != 1 {
@@ -120,8 +120,8 @@ func TestOlderCopyBesideContainers(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: the whole journal is gone. The witness still knows the name
-// of the data folder that containers carry.
+// TestNothingLeft: the whole journal is deleted. The witness file still contains the identity
+// of the data folder, which containers have as a label.
 func TestNothingLeft(t *testing.T) {
 	g := newRig(t, byMemory)
 	p := g.gated("train")

@@ -34,7 +34,7 @@ func TestLogsOfNoAttempt(t *testing.T) {
 	}
 }
 
-// TestOutputExpires: old output is replaced by a note; the task stays.
+// TestOutputExpires: old output is replaced by a note, and the task is kept.
 func TestOutputExpires(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x", "y")})
@@ -88,7 +88,7 @@ func TestEngineThrewAway(t *testing.T) {
 	}
 }
 
-// verbose is an engine with containers that print without end.
+// verbose is an engine whose containers print forever.
 type verbose struct{ *containerstest.Fake }
 
 func (v verbose) Logs(ctx context.Context, id string, _ time.Time, _ bool, sink containers.LogSink) error {

@@ -21,7 +21,7 @@ const (
 	pageSocketConnections = 1024
 )
 
-// Page says where the web page is served.
+// Page contains the addresses of the web page.
 type Page struct {
 	Listeners []net.Listener // on unix sockets and loopback addresses; the daemon closes them
 	// Address and Socket are the addresses of the listeners, or empty. Note says why one is

@@ -13,9 +13,9 @@ import (
 	"carma/runner/web"
 )
 
-// TestPageViewers measures the cost of ten open pages for a daemon with 16 GPUs and 500
-// tasks, while the memory of all running ones changes each second: processor time by time
-// of the clock. The readers are in the same process and only read. docs/monitoring.md has
+// TestPageViewers measures the CPU use of a daemon with 16 GPUs, 500 tasks and ten open pages,
+// while the memory use of all running tasks changes each second. The result is CPU time divided
+// by wall-clock time. The readers are in the same process and only read. docs/monitoring.md has
 // figures; make test-page measures for longer and without the race detector.
 func TestPageViewers(t *testing.T) {
 	long(t)
@@ -34,8 +34,8 @@ func TestPageViewers(t *testing.T) {
 	}
 }
 
-// watched returns the part of a core that the process takes, and the bytes per second
-// that all viewers together get.
+// watched returns the CPU use of the process in cores, and the bytes per second that all
+// viewers together receive.
 func (l *lab) watched(viewers int, long time.Duration) (core, bytes float64) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), long+2*time.Second)

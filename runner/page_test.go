@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// visitorOf is a browser that is signed in.
+// visitorOf is a client that is signed in to the page.
 type visitorOf struct {
 	t    *testing.T
 	http *http.Client
@@ -74,7 +74,7 @@ func (v *visitorOf) ask(method, path, body string) (status int, text string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestPageRights: a signed-in user may see and do there what the API allows them.
+// TestPageRights: a signed-in user has the same rights on the page as in the API.
 func TestPageRights(t *testing.T) {
 	l := newLab(t, 2, 6)
 	for _, socket := range []bool{false, true} {
@@ -109,8 +109,8 @@ func TestPageRights(t *testing.T) {
 	l.until("5", "cancelled", func(t api.Task) bool { return t.Phase == "cancelled" })
 }
 
-// TestPageOtherUser: another user of this machine gets in neither by the port nor by
-// the socket, not even with all that ada's browser has.
+// TestPageOtherUser checks that another user of this machine cannot use ada's session, neither
+// through the port nor through the socket, even with all cookies and headers of ada's browser.
 func TestPageOtherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("left out: it needs root, to be another user")
@@ -180,8 +180,8 @@ func askAs(t *testing.T, uid int, at [2]string, request string) (status int) {
 	return status
 }
 
-// TestPageAndAPI: the API's socket knows nothing of sessions, the page's has no API
-// without one.
+// TestPageAndAPI checks that the API's socket accepts no sessions, and that the page's socket
+// serves the API only with a session.
 func TestPageAndAPI(t *testing.T) {
 	l := newLab(t, 1, 0)
 	v := &visitorOf{t: t, http: &http.Client{}, host: l.port}
@@ -237,7 +237,7 @@ func TestLive(t *testing.T) {
 		}
 		return nil
 	})
-	again := 0 // who comes after others have left gets all as well
+	again := 0 // a viewer who comes after others have left also gets all first
 	errAgain := l.api.Live(l.ctx(), func(e api.Live) error { again = len(e.Tasks); return api.ErrStop })
 	if errAgain != nil || again < 6 {
 		t.Errorf("the second time: %d tasks, %v", again, errAgain)
@@ -250,7 +250,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestTimeline: attempts with their GPUs, also of tasks that ended long ago.
+// TestTimeline checks the attempts of a timeline with their GPUs, including tasks that ended
+// long ago.
 func TestTimeline(t *testing.T) {
 	l := newLab(t, 2, 6)
 	until := l.Clock.Time()

@@ -16,7 +16,7 @@ import (
 	"carma/test/browser"
 )
 
-// pages are all screens, with a text that shows that each is there.
+// pages lists all screens, each with a text that shows that it is loaded.
 var pages = []struct{ name, hash, there string }{
 	{"overview", "#/", `document.querySelectorAll('.card .part').length > 4`},
 	{"tasks", "#/tasks", `document.querySelectorAll('.tasks tbody tr').length > 9`},
@@ -28,7 +28,7 @@ var pages = []struct{ name, hash, there string }{
 }
 
 const (
-	// brokenChips names the states that take more lines than they have words.
+	// brokenChips returns the state labels that have more lines than words.
 	brokenChips = `[...document.querySelectorAll('.chip')].filter((c) => c.getBoundingClientRect().height > 1.1 * parseFloat(getComputedStyle(c).lineHeight) * c.textContent.trim().split(/\s+/).length).map((c) => c.textContent).join(', ')`
 	// cutCharts counts the charts with something in their last column of pixels.
 	cutCharts = `[...document.querySelectorAll('.u-wrap canvas')].filter((c) => c.getContext('2d').getImageData(c.width - 1, 0, 1, c.height).data.some((v) => v)).length`
@@ -74,11 +74,11 @@ func TestPageInBrowser(t *testing.T) {
 	b.Well()
 }
 
-// find types into the field that the key / goes to.
+// find types into the search field, which the key / selects.
 func find(b *browser.Browser, text string) {
 	b.Do(chromedp.KeyEvent("/"))
 	b.Await(`document.activeElement.type === 'search'`)
-	b.Of(`document.activeElement.value = ''`) // a browser that is not told by events swallows the key itself
+	b.Of(`document.activeElement.value = ''`) // without a handler for the event, the browser handles the key itself
 	b.Do(chromedp.KeyEvent(text))
 }
 
@@ -130,7 +130,7 @@ func TestPageKeys(t *testing.T) {
 	l.until("4", "cancelled", func(t api.Task) bool { return t.Finished() })
 	b.Await(`!document.querySelector('[aria-label="Stop task 4, renamed"]')`)
 
-	// What happened to a task, as it comes; of much the middle is left out.
+	// The history of a task, updated live. A long history is shortened in the middle.
 	b.Of(`location.hash = '#/task/5'`)
 	b.Await(`document.querySelector('.decisions')?.textContent.includes('its program runs')`)
 	var moves []model.Event
@@ -145,7 +145,7 @@ func TestPageKeys(t *testing.T) {
 	b.Axe("decisions")
 	b.Of(`location.hash = '#/tasks'`)
 
-	// Held by one, released by another button.
+	// One button holds the task, another releases it.
 	b.Await(`document.querySelector('[aria-label="Release task 12, held-back"]')`)
 	b.Of(`document.querySelector('[aria-label="Release task 12, held-back"]').click()`)
 	b.Await(`document.querySelector('dialog[open]')`)
@@ -174,7 +174,7 @@ func TestPageKeys(t *testing.T) {
 	b.Do(chromedp.KeyEvent(kb.Enter))
 	b.Await(`document.querySelectorAll('.history tbody tr').length === 2`)
 
-	// Themes by the button; out, and nothing is left.
+	// The button changes the theme. After the sign-out nothing is left.
 	b.Of(`document.getElementById('theme').click()`)
 	b.Of(`document.getElementById('theme').click()`)
 	b.Await(`document.documentElement.dataset.theme === 'dark'`)
@@ -186,8 +186,8 @@ func TestPageKeys(t *testing.T) {
 	b.Well()
 }
 
-// TestPageFirstPaint: with 16 GPUs and 500 tasks the overview is there within a second.
-// Bounds of time are for builds without the race detector.
+// TestPageFirstPaint checks that with 16 GPUs and 500 tasks the overview is shown within a
+// second. Time limits apply only to builds without the race detector.
 func TestPageFirstPaint(t *testing.T) {
 	long(t)
 	l := newLab(t, 16, 500)

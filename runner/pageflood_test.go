@@ -15,8 +15,8 @@ import (
 	"carma/test/browser"
 )
 
-// TestPageFlood: who fills the page's port, or its socket, takes no connection from the
-// API's socket, and who fills the port none from the page's socket.
+// TestPageFlood checks that a flood of connections to the page's port or socket does not block
+// the API's socket, and that a flood to the port does not block the page's socket.
 func TestPageFlood(t *testing.T) {
 	long(t)
 	l := newLab(t, 1, 0)
@@ -45,7 +45,7 @@ func TestPageFlood(t *testing.T) {
 		t.Error("the page's socket does not answer while its port is full")
 	}
 	fill("unix", l.socket, placesFor(pageSocketConnections, 8)+50)
-	for range 20 { // new connections, not one that is kept
+	for range 20 { // new connections, without keep-alive
 		if _, err := api.NewClient(l.api.Socket()).Info(l.ctx()); err != nil {
 			t.Fatalf("the API does not answer while the page is flooded: %v", err)
 		}
@@ -66,8 +66,8 @@ func visitQuickly(l *lab, network, at string) (status int) {
 	return status
 }
 
-// TestPageCut: with more tasks than a picture has, the API and the page say how many are
-// left out, until there is room again.
+// TestPageCut checks that, if there are more tasks than a snapshot can contain, the API and the
+// page show the number of omitted tasks.
 func TestPageCut(t *testing.T) {
 	long(t)
 	l := newLab(t, 1, 0)

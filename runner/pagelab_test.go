@@ -25,7 +25,8 @@ type lab struct {
 	port, socket string
 }
 
-// newLab has GPUs of 80 GiB with two tasks each as far as tasks go; the rest waits.
+// newLab returns a lab with GPUs of 80 GiB, each with two tasks if there are enough tasks. The
+// remaining tasks wait.
 func newLab(t *testing.T, gpus, tasks int) *lab {
 	t.Helper()
 	l := &lab{}
@@ -57,7 +58,7 @@ func newLab(t *testing.T, gpus, tasks int) *lab {
 	return l
 }
 
-// labTraining prints lines as a training program does, then waits.
+// labTraining prints lines like a training program, then waits.
 func labTraining(ctx context.Context, p *containerstest.Process) int {
 	for i := range 40 {
 		p.Out("Epoch 1/10: step %d/400 loss %.3f", i, 4/float64(i+1))

@@ -10,8 +10,9 @@ import (
 	"carma/runner/tasklog"
 )
 
-// TestPieces: the small pieces of a bar are few in the log; its text and order stay. After
-// a kill, the pieces that waited come again.
+// TestPieces checks that the small pieces of a progress bar are joined in the log, with
+// unchanged text and order. After a kill, the engine delivers the pieces again that were not
+// written yet.
 func TestPieces(t *testing.T) {
 	s := tasklog.Open(t.TempDir(), 0)
 	out, err := s.Writer(1, 1)

@@ -13,7 +13,7 @@ import (
 	"carma/runner/rights"
 )
 
-// clauseSuspended says why a suspended task can resume only on some GPUs.
+// clauseSuspended is the reason why a suspended task can resume only on some GPUs.
 const clauseSuspended = "it can to the one that it had, and to others of that model on this machine where the driver can move it"
 
 // Pin pins a task to GPUs, or removes the pin.
@@ -39,9 +39,9 @@ func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinReque
 	})
 }
 
-// goesTo finds the GPUs that a task is pinned to, by index or UUID, each once. It refuses
-// missing GPUs, and GPUs on which a task with this number and memory could never run. Only
-// the loop calls it.
+// goesTo finds the GPUs that a task is pinned to, by index or UUID, without duplicates. It
+// refuses missing GPUs, and GPUs on which a task with this number of GPUs and this memory could
+// never run. Only the loop calls it.
 func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes) (ids []model.GPUID, err error) {
 	all := r.state.GPUs()
 	for _, name := range names {

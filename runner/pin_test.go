@@ -8,8 +8,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestOnGPUs: a task goes to the GPUs that are named for it, as with docker's
-// --gpus device=, though another is free; also after a restart. why says so.
+// TestOnGPUs checks that a task runs on the named GPUs, as with docker's --gpus device=,
+// although another GPU is free, also after a restart, and that why shows the pin.
 func TestOnGPUs(t *testing.T) {
 	g := newRig(t, byMemory)
 	g.script("train", untilStopped)

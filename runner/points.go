@@ -21,7 +21,7 @@ type ownMounts struct {
 	// files is set if the container gets files of its suite, so that root must not be
 	// able to write to the mounts.
 	files bool
-	// points are the paths that the runtime mounts or enters, and creates if they are
+	// points lists the mount targets and the working folder, which the runtime creates if they are
 	// missing.
 	points []point
 }

@@ -16,7 +16,7 @@ import (
 	"carma/mapper/model"
 )
 
-// Probing says when and how tasks are probed before they are first mapped.
+// Probing configures the probes of tasks before they are first mapped.
 type Probing struct {
 	// When is ProbeAsked (tasks submitted with --probe), ProbeUnknown (also
 	// tasks about which nothing is known) or ProbeNever.

@@ -22,8 +22,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// sized estimates a network by its batch size, in GiB. It estimates other tasks
-// as the catalogue does.
+// sized is an estimator whose estimate for a network, in GiB, equals the batch size. For other
+// tasks it uses the catalogue.
 type sized struct{ *estimator.Catalogue }
 
 func (s sized) Estimate(q estimator.Query) (estimator.Estimate, error) {
@@ -39,7 +39,7 @@ func withProbes(g *rig) {
 	g.opt.Probing.When = ProbeAsked
 }
 
-// mark returns the variable that only a probe's container has.
+// mark returns the value of the variable that only a probe's container has.
 func mark(p *containerstest.Process) string {
 	for _, kv := range p.Spec.Env {
 		if v, ok := strings.CutPrefix(kv, "CARMA_PROBE="); ok {
@@ -145,7 +145,7 @@ func TestProbeKilled(t *testing.T) {
 	})
 	ref := g.run(api.Submit{Image: "train", Probe: true})
 	g.eventually("a probe runs", func() bool { return probes.Load() == 1 })
-	// As kill -9 leaves it: the container stays, though its daemon is gone.
+	// As after kill -9: the container still exists, but its daemon has ended.
 	g.engine.FailNext(containerstest.OpRemove, errors.New("the daemon was killed"))
 	g.stop()
 	if n := g.probesLeft(); n != 1 {
@@ -218,7 +218,7 @@ func TestProbeNotNeeded(t *testing.T) {
 	}
 }
 
-// probed adds an image that counts its probes. Its runs end at once, or when hold is
+// probed adds an image that counts its probes. Its programs end at once, or when hold is
 // cleared.
 func (g *rig) probed() (probes *atomic.Int32, hold *atomic.Bool) {
 	probes, hold = new(atomic.Int32), new(atomic.Bool)
@@ -259,7 +259,7 @@ func TestProbeNotAgain(t *testing.T) {
 	}
 }
 
-// loose estimates 90 GiB for everything, from a few figures.
+// loose is an estimator that returns 90 GiB for every task, as an estimate from a few figures.
 type loose struct{ *estimator.Catalogue }
 
 func (loose) Estimate(estimator.Query) (estimator.Estimate, error) {

@@ -13,7 +13,8 @@ import (
 	"carma/runner/clock"
 )
 
-// TestFollows: the time of a line follows the daemon's, whatever happens to the wall clock.
+// TestFollows checks that the time of a line follows the daemon's time, even if the wall clock
+// is set.
 func TestFollows(t *testing.T) {
 	hour := units.Instant(time.Hour)
 	for _, row := range []struct {
@@ -31,7 +32,7 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// trains feeds lines of a training of 1000 steps, one in seconds seconds.
+// trains feeds the lines of a training of 1000 steps, one line per the given number of seconds.
 func (f *follower) trains(clock *clock.Clock, at *time.Time, from, to int, seconds float64) {
 	for step := from; step < to; step++ {
 		*at = at.Add(time.Duration(seconds * float64(time.Second)))
@@ -39,7 +40,7 @@ func (f *follower) trains(clock *clock.Clock, at *time.Time, from, to int, secon
 	}
 }
 
-// TestPace: which throughput of a task is reported, and when. Its neighbours change at 0
+// TestPace checks which throughput of a task is reported, and when. Its neighbours change at 0
 // and 20 minutes; a step takes 5 s, and then 10.
 func TestPace(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
@@ -95,8 +96,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceUnit: the rate of another counter is of another unit, and irregular lines give no
-// rate.
+// TestPaceUnit checks that the rate of another counter has another unit, and that irregular
+// lines give no rate.
 func TestPaceUnit(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	at := start
@@ -123,8 +124,9 @@ func TestPaceUnit(t *testing.T) {
 	}
 }
 
-// TestSuspendedIsNoPause: while an attempt is suspended, no time passes for its progress:
-// speed and time left stay as before. Without that, the same output has its end later.
+// TestSuspendedIsNoPause checks that no time passes for an attempt's progress while it is
+// suspended, so that speed and remaining time do not change. Without the suspension, the same
+// output gives a later end.
 func TestSuspendedIsNoPause(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	left := func(tell bool) (time.Duration, float64, time.Time, time.Time) {
@@ -176,8 +178,8 @@ func TestLived(t *testing.T) {
 	}
 }
 
-// TestAloneTime: of the time alone, the part after settling counts, else all of it, up to
-// the start of the first neighbour.
+// TestAloneTime checks that the part of the time alone after settling counts, or all of it if
+// that part is too short, up to the start of the first neighbour.
 func TestAloneTime(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	at := start
@@ -207,8 +209,8 @@ func TestAloneTime(t *testing.T) {
 	}
 }
 
-// TestFollowFlood: of a flood most lines are left out, and later output is read, without
-// the beginning of a line from before.
+// TestFollowFlood checks that most lines of a flood of output are skipped, and that later
+// output is read from the beginning of a line.
 func TestFollowFlood(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	clock := clock.NewFrom(func() time.Time { return at }, 1)
@@ -229,7 +231,7 @@ func TestFollowFlood(t *testing.T) {
 	}
 }
 
-// BenchmarkFollow: lines of 100 bytes, a million a second, as a flood comes.
+// BenchmarkFollow measures a flood of one million 100-byte lines per second.
 func BenchmarkFollow(b *testing.B) {
 	f, clock, at := new(follower), clock.New(1), time.Now()
 	line := []byte(strings.Repeat("nothing of interest ", 5))
@@ -240,7 +242,7 @@ func BenchmarkFollow(b *testing.B) {
 	}
 }
 
-// BenchmarkPace: one look of the pacer at a task.
+// BenchmarkPace measures one check of a task's throughput.
 func BenchmarkPace(b *testing.B) {
 	at := time.Unix(1_700_000_000, 0)
 	clock := clock.NewFrom(func() time.Time { return at }, 1)

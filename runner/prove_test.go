@@ -10,7 +10,7 @@ import (
 	"carma/containers/containerstest"
 )
 
-// showing plays `carma-init show`: it prints the container's view, except the variables in
+// showing simulates `carma-init show`: it prints the container's view, except the variables in
 // without.
 func showing(gpus string, without ...string) containerstest.Script {
 	return func(_ context.Context, p *containerstest.Process) int {

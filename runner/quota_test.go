@@ -8,8 +8,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestAccounts: a task counts for its submitter's primary group, or for another of
-// theirs; users and groups have their quotas.
+// TestAccounts: a task is charged to its submitter's primary group, or to another of the
+// submitter's groups if requested, and users and groups have quotas.
 func TestAccounts(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.Mapper.Quotas = []model.Quota{{Name: ann.Name, GPUs: 4}, {Name: "lab", Account: true, Tasks: 1}}
@@ -34,7 +34,7 @@ func TestAccounts(t *testing.T) {
 	for _, a := range all {
 		got[a.User+"@"+a.Group] = a
 	}
-	for _, name := range []string{"eve@", "root@", "@root"} { // who asks, and who was asked for
+	for _, name := range []string{"eve@", "root@", "@root"} { // the caller, and the named users and groups
 		if _, is := got[name]; !is {
 			t.Errorf("%s is not listed: %+v", name, got)
 		}

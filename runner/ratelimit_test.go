@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 )
 
-// TestTurns: a user who sends very many requests delays another user by one of
-// them at most, large ones and listings alike.
+// TestTurns: a user who sends very many requests delays another user by at most one request,
+// for large requests and for listings.
 func TestTurns(t *testing.T) {
 	for _, path := range []string{"/v1/submissions", "/v1/tasks"} {
 		t.Run(path, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTurns(t *testing.T) {
 				}
 				synctest.Wait()
 				ask(2)
-				synctest.Wait() // it waits for the request that is handled
+				synctest.Wait() // it waits for the request in progress
 				close(begin)
 				all.Wait()
 				if len(order) != 101 || order[0] != 1 || order[1] != 2 {
@@ -51,7 +51,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestUnsent: pages that nobody reads take the memory of a few pages at most.
+// TestUnsent checks that unread pages take at most the memory of a few pages.
 func TestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -79,7 +79,7 @@ func TestUnsent(t *testing.T) {
 	})
 }
 
-// unread is a caller who does not read for a while.
+// unread is a caller who does not read for some time.
 type unread struct {
 	http.ResponseWriter
 	read <-chan struct{}

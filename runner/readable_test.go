@@ -24,7 +24,8 @@ var writeItems = flag.Bool("write-items", false, "write testdata/journal-items.t
 
 const itemsFile = "testdata/journal-items.txt"
 
-// journalItems returns all that rows of a journal may have, as features name it.
+// journalItems returns all fields and values that rows of a journal may have, named as in the
+// list of features.
 func journalItems() (all []string) {
 	types, rows := rowForms()
 	for kind := range rows {
@@ -121,8 +122,9 @@ var laterRows = []struct {
 	{"field of a record", "task", `"submit":{`, `"submit":{"airbag":true,`, "field submit.airbag in task"},
 }
 
-// TestLaterRows has a later version add something to a journal with a running task. This
-// program refuses it before it does anything, and names the unknown content and its writer.
+// TestLaterRows simulates a later version that adds content to a journal with a running task.
+// This program refuses the journal before it does anything else, and names the unknown content
+// and its writer.
 func TestLaterRows(t *testing.T) {
 	long(t)
 	g := newRig(t)
@@ -242,8 +244,8 @@ func changeRow(t *testing.T, from, to, kind, text, by string) {
 	}
 }
 
-// TestReadsItsOwn has this program check a journal of its own with tasks in several phases:
-// it knows all of it.
+// TestReadsItsOwn checks that this program knows all content of a journal that it has written,
+// with tasks in several phases.
 func TestReadsItsOwn(t *testing.T) {
 	g := newRig(t)
 	g.script("train", func(_ context.Context, p *containerstest.Process) int { <-p.Killed; return 137 })

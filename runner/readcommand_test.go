@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestCommandGPUs: the number of GPUs is taken from the command line, or the image's, if
-// none is given; a contradiction is refused, or reported if the user prefers that.
+// TestCommandGPUs: the number of GPUs is taken from the command line, or the image's, if none
+// is given; a contradiction is refused, or only reported if the user requests that.
 func TestCommandGPUs(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("plain", containerstest.Image{})
@@ -22,7 +22,7 @@ func TestCommandGPUs(t *testing.T) {
 	for name, row := range map[string]struct {
 		api.Submit
 		gpus int
-		line string // among the warnings, or none of them if it is empty
+		line string // expected warning, or empty if there must be none
 		says string
 	}{
 		"taken":            {api.Submit{Image: "plain", Command: rank2}, 2, "--gpus 2, from " + two, two},
@@ -56,8 +56,8 @@ func TestCommandGPUs(t *testing.T) {
 	}
 }
 
-// TestUnbuffered: Python hands on each line at once, unless the task or its image says
-// otherwise. What it resumes from and saves to is shown.
+// TestUnbuffered checks that Python writes each line at once, unless the task or its image sets
+// another value, and that the checkpoints that a task reads and writes are shown.
 func TestUnbuffered(t *testing.T) {
 	envs := make(chan []string, 1)
 	run := func(_ context.Context, p *containerstest.Process) int { envs <- p.Spec.Env; return 0 }

@@ -22,7 +22,7 @@ func (g *rig) backup() (file string) {
 	return file
 }
 
-// sameAttempt waits until a task runs, that it is the only attempt of its task.
+// sameAttempt waits until a task runs on a GPU, and checks that this is its only attempt.
 func (g *rig) sameAttempt(ref string, gpu model.GPUID) {
 	g.t.Helper()
 	g.inPhase(ref, model.Running)
@@ -32,9 +32,9 @@ func (g *rig) sameAttempt(ref string, gpu model.GPUID) {
 	}
 }
 
-// TestFoundAway: the journal is set back to a copy that does not know that a task was
-// suspended. The next daemon finds it off its GPU: it counts as suspended, and resumes
-// without a request, in the same attempt.
+// TestFoundAway: the journal is replaced by a copy from before a task was suspended. The next
+// daemon finds that the task is off its GPU. The task counts as suspended, and resumes without
+// a request, in the same attempt.
 func TestFoundAway(t *testing.T) {
 	long(t)
 	t.Run("known", func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestFoundAway(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.restart()
 		g.sameAttempt(ref, "GPU-a")
-		g.suspend(1) // after the look
+		g.suspend(1) // after the check
 		g.inPhase(ref, model.Suspended)
 		equal(t, "calls", s.said(), []string{"suspend 3.0 GiB"})
 	})

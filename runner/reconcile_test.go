@@ -29,10 +29,10 @@ func olderCopy(t *testing.T, acceptLoss bool) (*rig, *gated) {
 	return g, p
 }
 
-// TestNewerWhenEngineComesBack: the engine is down at the start, so the
-// containers are compared with the journal when it answers. Nothing is launched
-// before; nothing is launched after, if a container is newer. Running tasks go
-// on. TestNameTaken covers a new task whose container name is taken.
+// TestNewerWhenEngineComesBack: the engine is down at the start, so the containers are compared
+// with the journal when it answers. Nothing is launched before, nor afterwards if a container
+// is newer. Running tasks continue. TestNameTaken covers a new task whose container name is
+// taken.
 func TestNewerWhenEngineComesBack(t *testing.T) {
 	long(t)
 	g, p := olderCopy(t, false)
@@ -51,7 +51,7 @@ func TestNewerWhenEngineComesBack(t *testing.T) {
 		t.Errorf("doctor: %+v", checks)
 	}
 	g.running("1")
-	g.engine.Down() // and back: the refusal stays
+	g.engine.Down() // the engine goes down and comes back, and the refusal stays
 	g.eventually("the engine is down", func() bool { up, _ := g.Runner.engine.Status(); return !up })
 	g.engine.Up()
 	g.eventually("readyz tells of it again", func() bool {
@@ -83,8 +83,8 @@ func TestNewerWhenEngineComesBack(t *testing.T) {
 	}
 }
 
-// TestAcceptLossWithEngineDown: an accepted loss is not forgotten by a start at
-// which the containers cannot be listed.
+// TestAcceptLossWithEngineDown: an accepted loss remains accepted after a start at which the
+// containers could not be listed.
 func TestAcceptLossWithEngineDown(t *testing.T) {
 	long(t)
 	g, p := olderCopy(t, true)

@@ -48,8 +48,8 @@ func headerOf(t *testing.T, by pull.Credentials) string {
 	return value
 }
 
-// TestPrivateImage: an image of a private registry is fetched with its user's own
-// credential, which is stored nowhere. Another user gets it with theirs only.
+// TestPrivateImage: an image of a private registry is fetched with its user's own credential,
+// which is stored nowhere. Another user gets the image only with their own credential.
 func TestPrivateImage(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage(privateImage, containerstest.Image{Remote: true, Key: rightKey})
@@ -100,8 +100,8 @@ func TestPrivateImage(t *testing.T) {
 	}
 }
 
-// TestPrivateImageLater: a task that is accepted while the engine does not answer has its
-// image fetched later, with the credential that came with it, and only with that one.
+// TestPrivateImageLater: a task that is accepted while the engine does not answer has its image
+// fetched later, and only with the credential of its submission.
 func TestPrivateImageLater(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage(privateImage, containerstest.Image{Remote: true, Key: rightKey})

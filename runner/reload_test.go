@@ -38,9 +38,9 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// TestReconfigureMore: these change too: how many tasks are kept, the share of a task, who
-// sees its output, how many connections a user may have. A configuration with more than the
-// machine has is refused as a whole.
+// TestReconfigureMore checks that these settings can change too: the number of kept tasks, the
+// share of a task, the visibility of its output, and the connections of a user. A configuration
+// that exceeds the machine is refused as a whole.
 func TestReconfigureMore(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "a", "b"))

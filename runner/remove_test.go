@@ -12,8 +12,8 @@ import (
 	"carma/runner/journal"
 )
 
-// A task that is removed as soon as it has ended, while its record is still to
-// be written, stays removed (finding F3).
+// TestRemovedAtItsEnd checks that a task stays removed if it is removed right after its end,
+// before its record is written (finding F3).
 func TestRemovedAtItsEnd(t *testing.T) {
 	long(t)
 	g := newRig(t)
@@ -46,8 +46,8 @@ func TestRemovedAtItsEnd(t *testing.T) {
 	}
 }
 
-// If a daemon is killed between the removal of a task and the deletion of its
-// output, the next one deletes the output, and nothing else.
+// TestRemovedOutputIsSwept checks that, if a daemon is killed between the removal of a task and
+// the deletion of its output, the next daemon deletes this output, and nothing else.
 func TestRemovedOutputIsSwept(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "done"))
@@ -66,7 +66,7 @@ func TestRemovedOutputIsSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := func(ref string) string { return filepath.Join(g.dir, "logs", ref) }
-	for _, other := range []string{"99", "notes"} { // newer than the journal; not a task's
+	for _, other := range []string{"99", "notes"} { // newer than the journal, or not of a task
 		if err := os.MkdirAll(folder(other), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestRemovedOutputIsSwept(t *testing.T) {
 	if got := g.output(kept); len(got) != 1 {
 		t.Errorf("the other's output is %q", got)
 	}
-	// The number is not given again.
+	// The number is not used again.
 	if next := g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)}); next != "3" {
 		t.Errorf("the next task has number %s", next)
 	}

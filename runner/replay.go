@@ -106,9 +106,9 @@ func (r *Runner) rebuild(snap journal.Snapshot) error {
 	return err
 }
 
-// replay rebuilds the state from a snapshot and the events after it. With
-// follow it applies the stored decisions. Without it, it derives the decisions
-// and compares them, and ends at the first difference.
+// replay rebuilds the state from a snapshot and the events after it. If follow is set, it
+// applies the stored decisions. Otherwise it derives the decisions, compares them with the
+// stored ones, and ends at the first difference.
 func (r *Runner) replay(snap journal.Snapshot, follow bool) (*difference, error) {
 	r.state, r.seq = mapper.New(r.opt.Mapper), snap.Seq
 	if snap.Body != nil {

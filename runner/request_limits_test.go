@@ -16,8 +16,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestModest: requests that would take many times their size are refused by
-// their shape. The first wrong task ends the check of the others.
+// TestModest checks that requests that would take many times their size in memory are refused
+// before they are decoded. The first wrong task ends the check of the others.
 func TestModest(t *testing.T) {
 	long(t)
 	tasks := func(one string, n int) string {
@@ -75,8 +75,8 @@ func TestModest(t *testing.T) {
 	}
 }
 
-// TestPatientReader: a slow sender is waited for a fixed time in all. The time
-// that the daemon itself takes in between does not count.
+// TestPatientReader checks that the daemon waits for a slow sender for a fixed total time. The
+// time that the daemon itself takes in between does not count.
 func TestPatientReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var until time.Time

@@ -10,9 +10,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestHostResized: a running task asks for other host memory and processors. The allocation
-// and the container's limits change at once, more than the machine has is refused, and the
-// next daemon sets the limits once more.
+// TestHostResized changes the host memory and processors of a running task. The allocation and
+// the container's limits change at once, an amount above the machine's is refused, and the next
+// daemon sets the limits again.
 func TestHostResized(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
 	task := must[api.Task](t)
@@ -71,7 +71,7 @@ func TestHostResized(t *testing.T) {
 	task(g.api.Update(g.ctx(), first, api.Update{HostMem: new(int64(128 << 20))}))
 	gave(128<<20, containerstest.CPUs{CPUs: 0.5, Weight: 500}, 3)
 
-	// 0 is as if nothing was asked for: all processors, and all unallocated memory.
+	// 0 means no request: all processors, and all unallocated memory.
 	task(g.api.Update(g.ctx(), first, api.Update{CPUs: new(0.0), HostMem: new(int64(0))}))
 	if h, m := g.phase(first).Attempts[0].Host, g.engine.Memory(g.containerName(1, 1)); h.CPUs != 0 || h.Limit != 768<<20 || m[len(m)-1] != h.Limit || slices.Max(g.engine.Memory(g.containerName(1, 1))) != h.Limit {
 		t.Errorf("it has %+v, and its container was given %d", h, m)

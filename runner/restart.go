@@ -12,8 +12,8 @@ import (
 	"carma/mapper/model"
 )
 
-// resumeAttempts starts a worker for every placed attempt of an earlier daemon. Their
-// containers may be missing, made, running or ended; the workers find out.
+// resumeAttempts starts a worker for every placed attempt of an earlier daemon. The containers
+// may be missing, created, running or ended; each worker determines the state of its own.
 func (r *Runner) resumeAttempts() {
 	failpoint.Hit("resume-begins")
 	placed := r.resumeWorkers()

@@ -28,8 +28,8 @@ const (
 	housePause = 50 * time.Millisecond
 )
 
-// runRetention counts the output on disk, and then removes tasks and output that
-// are kept no longer, until the daemon stops.
+// runRetention counts the output on disk, and then removes expired tasks and output, until the
+// daemon stops.
 func (r *Runner) runRetention(ctx context.Context) {
 	r.countOutput(ctx)
 	r.helperOut.count()
@@ -192,7 +192,7 @@ func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
 		if len(old) < houseStep || !pause(ctx, housePause) {
 			return gone
 		}
-		gone++ // else houseStep tasks that ended in one instant would come again and again
+		gone++ // otherwise, if houseStep tasks ended at the same instant, the loop would not get past them
 	}
 }
 

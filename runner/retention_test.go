@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// done submits n tasks as somebody, one after the other, and waits for each.
+// done submits n tasks as who, one after the other, and waits for each.
 func (g *rig) done(who Caller, n int) (refs []string) {
 	g.t.Helper()
 	for range n {
@@ -56,7 +56,7 @@ func (g *rig) keep(k Keep, gone, stay []string) {
 		}
 	}
 	v, err := Verify(g.dir, "test")
-	last := 0 // no number is left out
+	last := 0 // no number is missing
 	for _, ref := range slices.Concat(gone, stay) {
 		n, _ := strconv.Atoi(ref)
 		last = max(last, n)
@@ -104,7 +104,7 @@ func TestRetentionIsFair(t *testing.T) {
 	long(t)
 	g := keeping(t)
 	anns, bobs := g.done(ann, 2), g.done(bob, 5)
-	stay := append(anns[1:], bobs[3:]...) // among equals the first name loses
+	stay := append(anns[1:], bobs[3:]...) // among users with equal numbers, the first by name loses tasks
 	g.keep(Keep{Tasks: 3}, append(anns[:1], bobs[:3]...), stay)
 }
 

@@ -44,7 +44,7 @@ func onPods(pods *containers.Access, acts ...rights.Action) rule { return rule{a
 func local(never string, acts ...rights.Action) rule { return rule{acts: acts, never: never} }
 
 var (
-	// shownTask are the actions for the parts of an answer with tasks.
+	// shownTask lists the actions that decide which parts of a task an answer shows.
 	shownTask   = []rights.Action{rights.See, rights.ListEnvironment, rights.Output, rights.Progress}
 	shownServer = append([]rights.Action{rights.SeeServer}, shownTask...)
 	// submitting are the actions that a submission may ask about. Placing asks the cluster.
@@ -110,7 +110,7 @@ func (r *Runner) endpoints() []endpoint {
 			return r.testNotify(ctx, in.Body)
 		}),
 
-		// A suite that is put is the caller's own.
+		// PutSuite always creates the suite for the caller.
 		act(api.PutSuite, local(neverSuites, rights.Submit, rights.Unlimited), func(ctx context.Context, who Caller, in *api.SuitePut) (api.SuiteState, error) {
 			return r.PutSuite(ctx, who, in.Suite, in.Body, in.Check)
 		}),

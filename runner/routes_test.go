@@ -83,8 +83,8 @@ func (g *rightsRig) mayTo(a rights.Action, who Caller, task rightsTask) bool {
 	return g.policy().May(a, g.subject(who), rights.Owner{UID: task.owner.UID, Name: task.owner.Name, Open: task.open})
 }
 
-// lastRoutes are the requests after which a task is another, in the order in which they are
-// made.
+// lastRoutes lists the requests that change a task's state, in the order in which the test
+// makes them.
 var lastRoutes = []string{
 	"DELETE /v1/tasks/{task}", "POST /v1/tasks/{task}/requeue", "POST /v1/tasks/{task}/stop", "POST /v1/groups/{group}/stop",
 }
@@ -223,7 +223,7 @@ func (g *rightsRig) untilAs(who Caller, ref string, ok func(*api.Task) bool) {
 	g.t.Fatalf("gave up waiting for task %s", ref)
 }
 
-// liveRows are the tasks of the first event of a live stream.
+// liveRows returns the tasks of the first event of a live stream.
 func liveRows(t *testing.T, text string) map[string]api.LiveTask {
 	t.Helper()
 	_, data, _ := strings.Cut(text, "data: ")
@@ -249,7 +249,7 @@ func TestServerRoutes(t *testing.T) {
 		rule := routes[pattern]
 		return len(rule.acts) == 0 || !rule.acts[0].OnServer() || rule.acts[0] == rights.Drain
 	})
-	for _, pattern := range append(patterns, "POST /v1/drain") { // which ends the daemon
+	for _, pattern := range append(patterns, "POST /v1/drain") { // the last request ends the daemon
 		method, path := filled(pattern, "1")
 		for _, who := range g.callers {
 			want := g.mayServer(routes[pattern].acts[0], who)

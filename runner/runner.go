@@ -58,7 +58,7 @@ type Runner struct {
 	// journal refused the last commit.
 	busy       atomic.Int64
 	unwritable atomic.Bool
-	tight      atomic.Bool // the journal lives on its spare room; the loop sets it
+	tight      atomic.Bool // the journal is using its spare room; the loop sets it
 	// hookRefuses is set if NVIDIA's hook has refused a device request.
 	hookRefuses atomic.Bool
 	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
@@ -78,7 +78,7 @@ type Runner struct {
 	hostMem    *hostMemory
 	access     *deviceWatch
 	ready      readiness                 // whether suspending works
-	users      func(uid, gid int) Caller // looks a user up in the system
+	users      func(uid, gid int) Caller // looks up a user of the system
 	opening    chan struct{}             // one token for each check of a user's files
 	keeping    outputHealth
 	expected   expectations

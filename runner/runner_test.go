@@ -38,7 +38,7 @@ func TestTaskRunsToItsEnd(t *testing.T) {
 	if got := g.output("first"); !slices.Contains(got, "stdout:epoch 1") || !slices.Contains(got, "stderr:warning") || len(got) != 2 {
 		t.Errorf("output is %q", got)
 	}
-	// The container goes once its end is durable; the output stays.
+	// The container is removed once its end is durable, and the output is kept.
 	g.eventually("the container is removed", func() bool { return len(g.containers()) == 0 })
 	if got := g.output(ref); len(got) != 2 {
 		t.Errorf("output after the container has gone is %q", got)
@@ -81,8 +81,8 @@ func TestGPUOOMIsRelaunchedWithMore(t *testing.T) {
 	}
 }
 
-// A plain bug does not count as an OOM, and the task does not run again by
-// itself.
+// TestProgramFaultIsNotRetried checks that an ordinary failure does not count as an OOM, and
+// that the task does not run again.
 func TestProgramFaultIsNotRetried(t *testing.T) {
 	g := newRig(t)
 	g.script("bug", printing(1, "Traceback (most recent call last):", "ValueError: shapes do not match"))
@@ -131,7 +131,8 @@ func TestRemoveOnlyFinished(t *testing.T) {
 	}
 }
 
-// A daemon that stops leaves its containers; the next one adopts them.
+// TestRestartKeepsEverything checks that a daemon that stops leaves its containers running, and
+// that the next one adopts them.
 func TestRestartKeepsEverything(t *testing.T) {
 	g := newRig(t)
 	var starts atomic.Int32
@@ -163,7 +164,7 @@ func TestRestartKeepsEverything(t *testing.T) {
 	}
 	for _, list := range [][]api.Task{before, after} {
 		for i := range list {
-			list[i].Progress = nil // of the moment
+			list[i].Progress = nil // progress changes with time
 		}
 	}
 	was, err := json.Marshal(before)
@@ -188,7 +189,8 @@ func TestRestartKeepsEverything(t *testing.T) {
 	}
 }
 
-// A task that ends while no daemon runs has ended for the next one.
+// TestEndWhileTheDaemonIsDown checks that the next daemon detects a task that ended while no
+// daemon ran.
 func TestEndWhileTheDaemonIsDown(t *testing.T) {
 	g := newRig(t)
 	release := make(chan struct{})
@@ -204,8 +206,8 @@ func TestEndWhileTheDaemonIsDown(t *testing.T) {
 	}
 }
 
-// If a daemon is killed between deciding a launch and making its container, the
-// next one makes it. If it is killed after the start, before that was
+// TestLaunchIsCarriedOutExactlyOnce: if a daemon is killed between deciding a launch and making
+// its container, the next one makes it. If it is killed after the start, before that was
 // journaled, the next one does not make another.
 func TestLaunchIsCarriedOutExactlyOnce(t *testing.T) {
 	long(t)
@@ -418,8 +420,8 @@ func TestVerifyAcceptsWhatHappened(t *testing.T) {
 	}
 }
 
-// A reboot ends daemon, engine and containers together; the tasks are not at
-// fault.
+// TestReboot checks that the tasks are not at fault if a reboot ends daemon, engine and
+// containers together.
 func TestReboot(t *testing.T) {
 	g := newRig(t)
 	var starts atomic.Int32
@@ -440,8 +442,8 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// TestTimeLimitIsNotForTheDaemon: a task that ended in time while no daemon ran has not
-// exceeded its time limit.
+// TestTimeLimitIsNotForTheDaemon checks that a task that ended within its time limit while no
+// daemon ran does not count as exceeding it.
 func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
 	long(t)
 	const limit = 500 * time.Millisecond
@@ -467,7 +469,7 @@ func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
 	if task := g.finished(ref); task.Phase != "succeeded" || task.Ended.Sub(task.Started) < limit {
 		t.Errorf("task is %s (%s): %+v", task.Phase, task.Reason, task.Attempts)
 	}
-	// One that is still running is stopped.
+	// A task that is still running is stopped.
 	g.script("loop", untilStopped)
 	ref = g.run(api.Submit{Image: "loop", Mem: int64(units.GiB), TimeLimit: limit})
 	if task := g.finished(ref); task.Phase != "failed" || !strings.Contains(task.Reason, "time limit") {

@@ -46,9 +46,9 @@ func (b Bounds) helperMem() units.Bytes {
 	return min(b.Default.HostMem, cmp.Or(b.Helper.HostMem, max(b.Most.HostMem/helperPart, leastHelper)))
 }
 
-// reserved returns the resources allocated for a helper's container. As for tasks, this
-// is the reservation, else the requested limit, else a part of the default limit.
-// Processors are allocated only on request.
+// reserved returns the resources allocated for a helper's container. As for tasks, this is the
+// reservation, or the requested limit if there is no reservation, or a part of the default
+// limit if neither is set. Processors are allocated only on request.
 func (b Bounds) reserved(s *api.Submit) helpers.Share {
 	limit := b.helperMem()
 	own := min(limit, cmp.Or(b.Helper.Reserve, max(limit/helperReserve, leastReserved)))
@@ -76,8 +76,8 @@ func (b helperBooks) Book(ctx context.Context, suite string, share helpers.Share
 	}})
 }
 
-// noPlace returns the error for helpers that do not fit. It returns nil if they fit, or
-// if the caller only checks and they could fit at another time.
+// noPlace returns the error for helpers that do not fit. It returns nil if they fit. It also
+// returns nil if the caller only checks, and they could fit at another time.
 func noPlace(no model.Reason, how helpers.How) error {
 	switch {
 	case no.Code == "":

@@ -11,9 +11,9 @@ import (
 	"carma/runner/helpers"
 )
 
-// TestHelperBooks: helpers' allocations are on the machine's page with tasks' allocations,
-// and both together do not exceed it. They survive a restart, are released for a suite that
-// is gone, and the journal can be verified.
+// TestHelperBooks: the allocations of helpers and of tasks are shown together and do not exceed
+// the machine. They survive a restart, are released when their suite no longer exists, and the
+// journal can be verified.
 func TestHelperBooks(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
 	g.script("train", untilStopped)

@@ -15,7 +15,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// MIG instances are no GPUs for a task on several, in words that say why.
+// TestSeveralMIGInstances checks that a task on several GPUs cannot use MIG instances, and that
+// the reason says so.
 func TestSeveralMIGInstances(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.cards.devices[0].Parent, g.cards.devices[1].Parent = "GPU-card", "GPU-card"
@@ -31,7 +32,8 @@ func TestSeveralMIGInstances(t *testing.T) {
 	}
 }
 
-// Where GPUs are close to each other, a task on several goes there, and the API says so.
+// TestCloseGPUs checks that a task on several GPUs gets GPUs that are close to each other, and
+// that the API shows how close.
 func TestCloseGPUs(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.cards = newCards(3, 40*units.GiB)
@@ -48,7 +50,8 @@ func TestCloseGPUs(t *testing.T) {
 	}
 }
 
-// With processors: near a task runs at the NUMA node of its GPUs, if they have one.
+// TestNearProcessors checks that, with the setting processors: near, a task runs at the NUMA
+// node of its GPUs, if that is known.
 func TestNearProcessors(t *testing.T) {
 	root := t.TempDir()
 	for node, list := range map[string]string{"node0": "0-3\n", "node1": "4-7,12-15\n"} {
@@ -80,8 +83,7 @@ func TestNearProcessors(t *testing.T) {
 	}
 }
 
-// onlyFree fills the memory of all GPUs but these, by their places, and waits until
-// that is seen.
+// onlyFree fills the memory of all GPUs but these, by index, and waits until samples show it.
 func (g *rig) onlyFree(free ...int) {
 	g.t.Helper()
 	for i, d := range g.cards.devices {

@@ -17,7 +17,7 @@ import (
 	"carma/runner/mps"
 )
 
-// auto is withMPS, where tasks share without MPS if that does not work.
+// auto does the same as withMPS, but lets tasks share GPUs without MPS if MPS does not work.
 func auto(t *testing.T) func(*rig) {
 	with := withMPS(t)
 	return func(g *rig) {
@@ -26,7 +26,7 @@ func auto(t *testing.T) func(*rig) {
 	}
 }
 
-// told returns the mapper's belief about the sharing of GPU-a.
+// told returns how GPU-a is shared according to the mapper.
 func (g *rig) told() (how model.Sharing) {
 	g.t.Helper()
 	err := g.look(g.ctx(), func(s *mapper.State) { how = s.GPUs()[0].Sharing })
@@ -36,7 +36,7 @@ func (g *rig) told() (how model.Sharing) {
 	return how
 }
 
-// saysSharing is the line of doctor about it.
+// saysSharing returns the check of doctor about it.
 func (g *rig) saysSharing() api.Check {
 	g.t.Helper()
 	checks, err := g.api.Doctor(g.ctx())
@@ -95,8 +95,8 @@ func TestSharingIsTold(t *testing.T) {
 	}
 }
 
-// TestAutoFallsBack: if the control daemon does not start, tasks take turns, and
-// the mapper knows; with `mps: user` they would wait.
+// TestAutoFallsBack: if the control daemon does not start, tasks share the GPU by time slices,
+// and the mapper knows it. With `mps: user` they would wait.
 func TestAutoFallsBack(t *testing.T) {
 	long(t)
 	broken, err := exec.LookPath("false")
@@ -143,8 +143,8 @@ func TestAutoFallsBack(t *testing.T) {
 	}
 }
 
-// TestClientIsAdopted: a client that an earlier daemon has started is one for the
-// next.
+// TestClientIsAdopted checks that an MPS client that an earlier daemon has started is also a
+// client for the next daemon.
 func TestClientIsAdopted(t *testing.T) {
 	long(t)
 	g := newRig(t, auto(t))
@@ -163,8 +163,8 @@ func TestClientIsAdopted(t *testing.T) {
 	}
 }
 
-// TestFirstFaults: if the first clients end by faults of MPS, it does not work here. Once
-// one has ended well, faults are faults of programs.
+// TestFirstFaults checks that MPS counts as not working on this machine if the first clients
+// end by faults of MPS. After a client has succeeded, later faults count as faults of programs.
 func TestFirstFaults(t *testing.T) {
 	now := time.Now()
 	var s sharing

@@ -2,7 +2,7 @@ package runner
 
 import "testing"
 
-// long leaves a test out of go test -short: one that takes more than half a second.
+// long skips a test under go test -short. Tests that take more than half a second call it.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -16,9 +16,9 @@ import (
 // errBridgeGone is Docker's error if its bridge was removed (finding R4).
 var errBridgeGone = fmt.Errorf("start container: %w", containers.ReadStartFault("failed to create endpoint x on network bridge: adding interface veth0 to bridge docker0 failed: could not find bridge docker0: route ip+net: no such network interface"))
 
-// TestSickEngine: an engine that answers and starts nothing costs no task anything. info,
-// why, doctor and the followed output say so once, with cause and remedy. Launching resumes
-// without an action (R4).
+// TestSickEngine checks that no task loses an attempt on an engine that answers but starts
+// nothing. info, why, doctor and the followed output report this once, with cause and remedy.
+// Launching resumes without an action by anybody (R4).
 func TestSickEngine(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -77,8 +77,8 @@ func TestSickEngine(t *testing.T) {
 	}
 }
 
-// TestSickEngineRestart: the unhealthy state of an engine survives the daemon, and the
-// tasks stay not at fault.
+// TestSickEngineRestart: the unhealthy state of an engine survives the daemon, and the tasks
+// are still not at fault.
 func TestSickEngineRestart(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -114,8 +114,8 @@ func TestMissingDeviceNode(t *testing.T) {
 	}
 }
 
-// TestEngineDownAtTheStart: if the engine does not answer, the daemon says so,
-// with a remedy, and takes submissions (R5).
+// TestEngineDownAtTheStart: if the engine does not answer, the daemon reports it, with a
+// remedy, and accepts submissions (R5).
 func TestEngineDownAtTheStart(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.engine.Down() })
 	info, err := g.api.Info(g.ctx())

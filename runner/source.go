@@ -12,9 +12,9 @@ import (
 	"carma/runner/progress"
 )
 
-// An engine's log may have a line only when the line ends, so that a progress bar appears
-// late. So while the log of a stream is quiet, progress is read from the stream itself,
-// if the driver can attach to it. The log is still stored.
+// Some engines write a line to the log only when the line ends, so a progress bar appears late.
+// While the log of a stream is quiet, progress is therefore read from the stream itself, if the
+// driver can attach to it. The stored output always comes from the log.
 const (
 	// logQuiet is the time without an entry after which a stream is attached. It is
 	// also the period of attachedMost.
@@ -29,7 +29,7 @@ const (
 	sameWrite = 100 * time.Millisecond
 )
 
-// source says where the reader gets a stream's output from: its log, or the attached
+// source records whether the reader gets a stream's output from its log or from the attached
 // stream.
 type source struct {
 	attached bool

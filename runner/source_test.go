@@ -61,7 +61,7 @@ func (s *attachedTo) Copy(stdout, _ io.Writer) error {
 
 func (s *attachedTo) Close() error { return s.from.Close() }
 
-// bars are the updates of a bar of 1000 steps, one a second.
+// bars returns the updates of a progress bar of 1000 steps, one per second.
 func bars(from, to int) string {
 	var b strings.Builder
 	for i := from; i <= to; i++ {
@@ -70,8 +70,9 @@ func bars(from, to int) string {
 	return b.String()
 }
 
-// TestAttachedBar: a bar that the log holds back is read from the attached stream; the same
-// text in the log is not read again later; after the stream breaks the log is read.
+// TestAttachedBar checks that a progress bar that the log contains only later is read from the
+// attached stream, that the same text in the log is not read again, and that the log is read
+// after the stream breaks.
 func TestAttachedBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, clock, d := new(follower), clock.New(1), &attacher{}
@@ -131,7 +132,7 @@ func TestAttachedBar(t *testing.T) {
 		print(60, 63)
 		want("attached again", 63, 3)
 
-		// A flood: the log has it soon enough.
+		// A flood of output, which the log contains soon enough.
 		_, to = d.now()
 		if _, err := io.WriteString(to, strings.Repeat("x", attachedMost)+"\n"); err == nil {
 			t.Error("a flood is read from the stream")
@@ -151,8 +152,8 @@ func TestAttachedBar(t *testing.T) {
 	})
 }
 
-// TestAttachEnds: a container that has ended, or an engine that cannot attach, is not
-// asked again.
+// TestAttachEnds: a container that has ended, or an engine that cannot attach, gets no further
+// attach requests.
 func TestAttachEnds(t *testing.T) {
 	for _, fails := range []error{containers.ErrNotFound, containers.ErrUnsupported} {
 		synctest.Test(t, func(t *testing.T) {

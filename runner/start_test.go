@@ -15,9 +15,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestRemovalThatFails: a container does not start, and the engine does not remove it
-// either. Its task is delayed by some minutes only. It can be stopped, and runs when the
-// engine works.
+// TestRemovalThatFails: a container does not start, and the engine does not remove it either.
+// Its task is delayed by only a few minutes, can be stopped, and runs when the engine works
+// again.
 func TestRemovalThatFails(t *testing.T) {
 	defer failpoint.Set(func(string, bool) error { return nil })
 	dir := t.TempDir()

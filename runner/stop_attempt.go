@@ -8,8 +8,8 @@ import (
 	"carma/mapper/model"
 )
 
-// stopOrder says how a task must be stopped. It is stored in the task's record, so that
-// the next daemon continues the stop.
+// stopOrder is the order to stop a task. It is stored in the task's record, so that the next
+// daemon continues the stop.
 type stopOrder struct {
 	// At is the wall-clock time of the request.
 	At time.Time `json:"at"`
@@ -103,9 +103,9 @@ const (
 	signalLimit = 5 * time.Second
 )
 
-// stopWhenAsked stops the container when the mapper wants it to end. It sends the stop
-// signal, waits for the grace, kills, and repeats this whatever single calls answer. ctx
-// ends when the engine has reported the container's end.
+// stopWhenAsked stops the container when the mapper wants it to end. It sends the stop signal,
+// waits for the grace period, and kills the container. It repeats these steps if a call fails.
+// ctx ends when the engine has reported the container's end.
 func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 	select {
 	case <-ctx.Done():

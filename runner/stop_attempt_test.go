@@ -36,8 +36,8 @@ func (g *rig) stubborn() string {
 	return ref
 }
 
-// TestStoppingEnds: a task that ignores its stop signal ends soon after its
-// grace, whatever the engine answers to stop signal and kill (finding F1).
+// TestStoppingEnds: a task that ignores its stop signal ends soon after its grace, for any
+// answer of the engine to stop signal and kill (finding F1).
 func TestStoppingEnds(t *testing.T) {
 	const grace, soon = 10 * time.Second, 5 * time.Second
 	boom := errors.New("context deadline exceeded") // an engine's own
@@ -77,7 +77,7 @@ func TestStoppingEnds(t *testing.T) {
 	}
 }
 
-// A second stop counts: the grace gets shorter, never longer.
+// TestSecondStop checks that a second stop can make the grace shorter, but never longer.
 func TestSecondStop(t *testing.T) {
 	for name, second := range map[string]api.StopRequest{
 		"now": {Now: true}, "shorter": {Grace: 20 * time.Millisecond}, "default": {},
@@ -98,8 +98,8 @@ func TestSecondStop(t *testing.T) {
 	}
 }
 
-// A task that is stopping because of its time limit or its group is killed at
-// once if somebody asks for that.
+// TestStopNow checks that a task that is stopping because of its time limit or its group is
+// killed at once if a user requests that.
 func TestStopNow(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.StopGrace = time.Hour })
 	g.script("stubborn", stubborn)
@@ -164,8 +164,8 @@ func TestRemovedBySomebodyElse(t *testing.T) {
 	}
 }
 
-// An engine that cannot say whether a container has ended is asked again;
-// meanwhile the task counts as running.
+// TestWaitRefused checks that an engine that cannot report whether a container has ended is
+// asked again, and that the task counts as running until then.
 func TestWaitRefused(t *testing.T) {
 	g := newRig(t)
 	long := g.gated("long")

@@ -34,12 +34,12 @@ func (k keptSuites) keep(t *testing.T, owner Caller, name string) {
 }
 
 // TestSuiteRights asks for each action on suites as each caller, for suites of each kind of
-// owner that run and that have ended, and compares the answers with the table. Who is no
-// administrator does not learn that there is a suite.
+// owner that run and that have ended, and compares the answers with the table. A caller who is
+// not an administrator does not learn that another user's suite exists.
 func TestSuiteRights(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
-	g.stop() // nothing works on the suites
+	g.stop() // so that nothing changes the suites
 	g.Runner.self, g.Runner.audit = account.UID, audit.New(t.TempDir())
 	store := keptSuites{}
 	owners := []Caller{ann, rootUser, account}

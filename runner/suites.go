@@ -126,8 +126,8 @@ func (w *worker) joinSuite(spec *containers.Spec) {
 	spec.Hosted, w.files = w.helpers.Join(helpers.Owner{UID: w.rec.UID}, w.rec.Group, w.rec.Submit.Part, spec.User)
 }
 
-// PutSuite starts the helpers of a suite. If check is set, it only checks whether it
-// could.
+// PutSuite starts the helpers of a suite. If check is set, it only checks whether they could
+// start.
 func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Suite, check bool) (api.SuiteState, error) {
 	if err := checkName("suite", name); err != nil {
 		return api.SuiteState{}, err

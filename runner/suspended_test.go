@@ -17,13 +17,12 @@ import (
 	"carma/runner/suspend"
 )
 
-// shelf plays a suspender. What it has done outlives the daemon, as the driver's
-// doings do.
+// shelf simulates a suspender. Its state survives the daemon, like the driver's state.
 type shelf struct {
 	mu    sync.Mutex
 	calls []string
 	off   map[string]bool // containers that are off their GPUs
-	fails []error         // of the next calls
+	fails []error         // errors of the next calls
 	as    []suspend.Outcome
 	held  chan struct{} // if not nil, calls wait until it is closed or their context ends
 }
@@ -106,7 +105,7 @@ func (s *shelf) release() {
 func suspendable(t *testing.T, change ...func(*rig)) (g *rig, s *shelf, ref string) {
 	s = &shelf{off: map[string]bool{}}
 	g = newRig(t, append([]func(*rig){byMemory, func(g *rig) {
-		g.cards = newCards(2, 4*units.GiB) // the machine need not have much memory
+		g.cards = newCards(2, 4*units.GiB) // small GPUs, so that the machine needs little memory
 		g.opt.Suspending = &Suspending{By: s, Driver: "580.65", Arch: "amd64", Move: true}
 	}}, change...)...)
 	g.script("stay", untilStopped)
@@ -140,8 +139,9 @@ func (g *rig) inPhase(ref string, p model.Phase) {
 	})
 }
 
-// TestSuspendAndResume: a task is suspended, another takes its GPU, and it resumes on the
-// other one. Its container has room for the copy only meanwhile. It is the same attempt.
+// TestSuspendAndResume: a task is suspended, another takes its GPU, and it resumes on the other
+// one. Its container's memory limit includes room for the copy only while it is suspended. The
+// attempt stays the same.
 func TestSuspendAndResume(t *testing.T) {
 	g, s, ref := suspendable(t)
 	g.suspend(1)
@@ -241,7 +241,7 @@ func TestSuspendFails(t *testing.T) {
 	})
 }
 
-// TestStopSuspended: a suspended task is stopped: its threads are thawed, so that they get
+// TestStopSuspended checks that stopping a suspended task thaws its threads, so that they get
 // the signal. A task that is being suspended is resumed first.
 func TestStopSuspended(t *testing.T) {
 	t.Run("away", func(t *testing.T) {
@@ -273,8 +273,8 @@ func (g *rig) stopAndCancel(ref string) {
 	}
 }
 
-// TestRestartSuspended: a daemon that ends in the middle leaves the rest to the next one: a
-// suspend is finished, a resume too, and a suspended task is not touched.
+// TestRestartSuspended checks that the next daemon finishes a suspend or a resume that was
+// interrupted by the daemon's end, and does not change a suspended task.
 func TestRestartSuspended(t *testing.T) {
 	long(t)
 	t.Run("suspending", func(t *testing.T) {
@@ -330,7 +330,8 @@ func TestRestartSuspended(t *testing.T) {
 	})
 }
 
-// TestSuspendKind: the core gets the GPUs that can suspend, and for which tasks.
+// TestSuspendKind checks that the core learns on which GPUs tasks can be suspended, and which
+// tasks.
 func TestSuspendKind(t *testing.T) {
 	long(t)
 	mig := func(g *rig) { g.cards.devices[1].Parent = "GPU-card" }
@@ -371,7 +372,8 @@ func TestSuspendKind(t *testing.T) {
 	}
 }
 
-// A journal with a suspend that this daemon cannot carry out: it is answered.
+// TestSuspendIsAnswered checks that a suspend in the journal that this daemon cannot carry out
+// gets an outcome.
 func TestSuspendIsAnswered(t *testing.T) {
 	g, s, ref := suspendable(t)
 	s.hold()

@@ -14,7 +14,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// happens enters events in one step.
+// happens journals and applies events in one step.
 func (g *rig) happens(events ...model.Event) {
 	g.t.Helper()
 	c := &change{events: func(units.Instant) ([]model.Event, []*Record, error) { return events, nil, nil }}
@@ -60,7 +60,8 @@ func (g *rig) why(ref string) api.Why {
 	return why
 }
 
-// TestCannotSuspend: the refusal of a suspend says why, and what to do instead.
+// TestCannotSuspend checks that the refusal of a suspend contains the reason and an
+// alternative.
 func TestCannotSuspend(t *testing.T) {
 	g := newRig(t, byMemory)
 	blocker := g.blocker()
@@ -82,7 +83,7 @@ func TestCannotSuspend(t *testing.T) {
 	g.canSuspend()
 	_, err = g.Suspend(g.ctx(), Caller{UID: 4321, Name: "eve"}, ref, api.Note{})
 	g.refusedTo(err, 403, "belongs to")
-	// This daemon has nothing to suspend with: the task runs on and says so.
+	// This daemon has no suspender. The task continues and shows that reason.
 	if _, err = g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,8 @@ func TestCannotSuspendHere(t *testing.T) {
 	}
 }
 
-// TestSuspendedIsSeen: who suspended a task, its host memory, and what it waits for.
+// TestSuspendedIsSeen checks that the user who suspended a task, its host memory and the reason
+// for waiting are shown.
 func TestSuspendedIsSeen(t *testing.T) {
 	g := newRig(t, byMemory)
 	ref := g.suspended("ann", "room for the demo")
@@ -145,7 +147,7 @@ func TestSuspendedIsSeen(t *testing.T) {
 		t.Errorf("%+v, %v", info, err)
 	}
 
-	// It waits behind who has its GPUs: it would fit on GPU 1, but cannot go there.
+	// It waits for the task on its GPU. It would fit on GPU 1, but cannot move there.
 	g.happens(model.GPUsCordoned{At: g.Clock.Now(), GPUs: []model.GPUID{"GPU-a"}, Closure: &model.Cordon{By: "root"}})
 	if _, err := g.api.Resume(g.ctx(), ref); err != nil {
 		t.Fatal(err)
@@ -176,7 +178,7 @@ func TestSuspendedIsSeen(t *testing.T) {
 	}
 }
 
-// TestSuspendedLeaves: a suspended task is sent back to the queue, or stopped.
+// TestSuspendedLeaves checks that a suspended task can be requeued or stopped.
 func TestSuspendedLeaves(t *testing.T) {
 	g := newRig(t, byMemory)
 	ref := g.suspended("ann", "")

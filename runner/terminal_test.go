@@ -48,7 +48,7 @@ type screen struct {
 	*api.Terminal
 	g    *rig
 	text chan string // the output so far
-	exit chan string // of the command; "end": of the attempt
+	exit chan string // exit code of the command, or "end" after the attempt's end
 	note chan string
 }
 
@@ -154,8 +154,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestInput: an input without a terminal is passed through to its end; it ends too when its
-// sender disconnects.
+// TestInput checks that an input without a terminal is passed on completely, and that it also
+// ends when its sender disconnects.
 func TestInput(t *testing.T) {
 	g := newRig(t)
 	g.script("sh", shell)
@@ -176,8 +176,8 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// TestExec: a command in a task has its output apart, its code, its input; it ends
-// when its caller leaves.
+// TestExec checks that a command in a task has its own output, exit code and input, and that it
+// ends when its caller disconnects.
 func TestExec(t *testing.T) {
 	g := newRig(t)
 	ended := make(chan string, 1)
@@ -220,7 +220,7 @@ func TestExec(t *testing.T) {
 	<-ended
 	s = g.screen(g.api.Exec(g.ctx(), ref, api.ExecRequest{Command: []string{"wait"}}))
 	s.shows("waiting")
-	g.restart() // a command does not hold the daemon
+	g.restart() // a command does not delay the daemon's stop
 	select {
 	case <-ended:
 	case <-time.After(stepTimeout):
@@ -229,8 +229,8 @@ func TestExec(t *testing.T) {
 	g.running(ref)
 }
 
-// TestInsideWalls: nobody but its owner and admins comes into a task, and one that
-// does not run has no inside.
+// TestInsideWalls checks that only the owner and admins can run commands in a task or attach to
+// it, and only while it runs.
 func TestInsideWalls(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("sh", shell)
@@ -264,7 +264,8 @@ func TestInsideWalls(t *testing.T) {
 	}
 }
 
-// TestIdleTold: an idle task is shown as such, its terminal gets a note, and input helps.
+// TestIdleTold: an idle task is shown as such, its terminal gets a note, and input ends the
+// idle time.
 func TestIdleTold(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.opt.Mapper.IdleReport = 50 * time.Millisecond })

@@ -26,8 +26,8 @@ const (
 	paceLeast = 100 * time.Millisecond
 	// rateErrorMost is the relative error above which a rate is not reported.
 	rateErrorMost = 0.15
-	// A task's throughput is reported again after paceAgain, if its rate has changed by
-	// rateStep and by more than its uncertainty, or its share done by shareStep.
+	// A task's throughput is reported again, at the earliest after paceAgain, if its rate has
+	// changed by rateStep and by more than its uncertainty, or its completed share by shareStep.
 	paceAgain = time.Minute
 	rateStep  = 0.05
 	shareStep = 0.05

@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// steps is a program that trains 1000 steps: 5 s each, and beside another one 10 s. beside
-// reports whether there is one.
+// steps is a program that trains 1000 steps: 5 s each, or 10 s beside another task. beside
+// reports whether there is another task.
 func steps(beside func() bool) containerstest.Script {
 	return func(ctx context.Context, p *containerstest.Process) int {
 		p.Out("number of parameters: 25,557,032")
@@ -35,8 +35,8 @@ func steps(beside func() bool) containerstest.Script {
 	}
 }
 
-// TestProgressTold: in virtual time, a task's progress, its end and its neighbour's cost
-// are shown, and the mapper learns of it in a few events.
+// TestProgressTold checks in virtual time that a task's progress, its expected end and the
+// slowdown by its neighbour are shown, and that the mapper gets them in a few events.
 func TestProgressTold(t *testing.T) {
 	long(t)
 	inVirtualTime(t, func(v *virtual) {
@@ -69,7 +69,7 @@ func TestProgressTold(t *testing.T) {
 			t.Errorf("alone it is slowed down: %+v", p.Slowdown)
 		}
 
-		for v.shares(ref) == 0 { // two GPUs: the third has to share
+		for v.shares(ref) == 0 { // two GPUs, so the third task must share one
 			v.submit("long")
 			time.Sleep(time.Second)
 		}
@@ -116,8 +116,8 @@ func (v *virtual) events(kind string) (n int) {
 	return n
 }
 
-// TestProgressAfterRestart: the next daemon reads on; lines that were kept are not
-// read again, and nothing counts twice.
+// TestProgressAfterRestart: the next daemon continues to read, does not read stored lines
+// again, and counts nothing twice.
 func TestProgressAfterRestart(t *testing.T) {
 	g := newRig(t)
 	next := make(chan struct{})

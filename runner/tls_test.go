@@ -87,7 +87,7 @@ func allRights(namespace string) (all []string) {
 	return all
 }
 
-// remoteRig is a daemon that users of a cluster reach. ann works in namespace a, bob in b.
+// remoteRig is a daemon with an API for users of a cluster. ann works in namespace a, bob in b.
 type remoteRig struct {
 	*rig
 	engine *parted
@@ -166,14 +166,14 @@ func (g *remoteRig) submit(user string, s api.Submit) string {
 	return model.TaskID(got.ID).String()
 }
 
-// path is a rule's path with its parameters filled in.
+// filled returns the method and the path of a rule, with the parameters filled in.
 func filled(pattern, task string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	return method, strings.NewReplacer("{task}", task, "{group}", "anns", "{suite}", "x", "{helper}", "y", "{id}", "1").Replace(path)
 }
 
-// TestRemoteToken: without a token, with one that the cluster does not know, and while the
-// cluster does not answer, nothing is done and one line says why. Running tasks continue.
+// TestRemoteToken checks that a request is refused with a message of one line if it has no
+// token or an unknown one, or if the cluster does not answer. Running tasks continue.
 func TestRemoteToken(t *testing.T) {
 	long(t)
 	g := newRemoteRig(t)
@@ -314,9 +314,9 @@ func TestRemoteStreams(t *testing.T) {
 	}
 }
 
-// TestRemoteRights: each request needs its right in the namespace, and carma's own rule:
-// users who may see a namespace's pods see no environment, and output and stopping are the
-// owner's.
+// TestRemoteRights: each request needs its right in the namespace, and carma's own rule: users
+// who may see a namespace's pods do not see environments, and only the owner may read the
+// output and stop a task.
 func TestRemoteRights(t *testing.T) {
 	long(t)
 	g := newRemoteRig(t)
@@ -368,8 +368,8 @@ func TestRemoteRights(t *testing.T) {
 	g.finished(id)
 }
 
-// TestRemoteAdmins: admin requests are for the admins named by the daemon, not for a group
-// of the cluster with the same name as the machine's group of admins.
+// TestRemoteAdmins: admin requests are for the admins named by the daemon, not for a cluster
+// group that has the same name as the machine's admin group.
 func TestRemoteAdmins(t *testing.T) {
 	g := newRemoteRig(t)
 	for pattern, rule := range routes {
@@ -396,8 +396,8 @@ func TestRemoteAdmins(t *testing.T) {
 	}
 }
 
-// TestPlacing: the namespace and user of a task, and the options that are for the
-// machine's users only.
+// TestPlacing checks the namespace and user of a task, and the options that only the machine's
+// users may set.
 func TestPlacing(t *testing.T) {
 	g := newRemoteRig(t)
 	g.engine.serves = []string{"carma", "a", "c"}
@@ -492,7 +492,8 @@ func TestNamespaceKept(t *testing.T) {
 	}
 }
 
-// TestReviews: answers of the cluster count for a moment, good and bad ones.
+// TestReviews checks that answers of the cluster, positive and negative, are cached for a short
+// time.
 func TestReviews(t *testing.T) {
 	engine, now := &parted{rights: map[string][]string{"ann": {"get pods a"}}}, time.Now()
 	v := newReviews(engine, func() time.Time { return now })
@@ -517,7 +518,7 @@ func TestReviews(t *testing.T) {
 	token("token-of-ann", 0, 4)
 	token("token-of-bob", 503, 5)
 	engine.silent = false
-	token("token-of-bob", 0, 6) // that it did not answer is not remembered
+	token("token-of-bob", 0, 6) // a missing answer is not cached
 
 	who := &containers.Subject{Name: "ann"}
 	if yes, err := v.may(t.Context(), who, in(maySee, "a")); !yes || err != nil {
@@ -533,7 +534,8 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// TestSubjects: users of a cluster are no users of the machine, and no two are one.
+// TestSubjects checks that users of a cluster differ from users of the machine and from each
+// other.
 func TestSubjects(t *testing.T) {
 	a, b := subjectUID("ann"), subjectUID("bob")
 	if a == b || !rights.OfCluster(a) || !rights.OfCluster(b) || rights.OfCluster(1<<31) || a != subjectUID("ann") {

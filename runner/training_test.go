@@ -61,8 +61,8 @@ func TestTrainingIsAsked(t *testing.T) {
 	}
 }
 
-// TestTrainingIsChanged: settings of a task that waits are changed one by one, and
-// another model has nothing of the one before.
+// TestTrainingIsChanged: settings of a task that waits are changed one by one, and a new model
+// keeps no setting of the previous one.
 func TestTrainingIsChanged(t *testing.T) {
 	asked := &asking{}
 	g := newRig(t, func(g *rig) { asked.Estimator, g.estimator = g.estimator, asked })
@@ -94,7 +94,7 @@ func TestTrainingIsChanged(t *testing.T) {
 	}
 }
 
-// TestTrainingIsRefused: the daemon checks its input from every sender.
+// TestTrainingIsRefused checks that the daemon validates the training settings of every client.
 func TestTrainingIsRefused(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -122,8 +122,8 @@ func TestTrainingIsRefused(t *testing.T) {
 	}
 }
 
-// TestKindHasTraining: given settings distinguish kinds, settings that were read do not:
-// they are in the command.
+// TestKindHasTraining checks that explicit settings distinguish kinds, and that settings read
+// from the command do not, because the command itself does.
 func TestKindHasTraining(t *testing.T) {
 	rec := func(train map[string]string, network string, read *api.Read) *Record {
 		return &Record{Submit: api.Submit{Image: "i", Command: []string{"a"}, GPUs: 1, BatchSize: 8, Train: train, Network: []byte(network), Read: read, EstModel: "m"}}

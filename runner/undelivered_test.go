@@ -10,9 +10,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestUndelivered: the owner of a task, and administrators, see with it that a message
-// about it was not delivered, and why, without the channel's secrets; nobody else does.
-// Once it is delivered nothing is left of it.
+// TestUndelivered checks that only the owner of a task and administrators see that a message
+// about it was not delivered, with the reason and without the channel's secrets. After the
+// delivery the note is gone.
 func TestUndelivered(t *testing.T) {
 	box := newMailbox(t)
 	box.fail = true

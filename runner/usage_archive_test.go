@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestUsedOfRemoved: the usage of removed tasks is kept, once, over restarts and a second
-// removal.
+// TestUsedOfRemoved: the usage of removed tasks is kept exactly once, also after restarts and a
+// second removal.
 func TestUsedOfRemoved(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "done"))
@@ -56,7 +56,7 @@ func TestUsedOfRemoved(t *testing.T) {
 	}
 }
 
-// TestUsedWithoutAway: time for which a task was suspended is counted apart.
+// TestUsedWithoutAway: time for which a task was suspended is counted separately.
 func TestUsedWithoutAway(t *testing.T) {
 	g := newRig(t)
 	p := &usageArchive{r: g.Runner}
@@ -69,8 +69,8 @@ func TestUsedWithoutAway(t *testing.T) {
 	}
 }
 
-// TestUsedByDay: an attempt over midnight counts on both days, and a day has a bounded
-// number of sums.
+// TestUsedByDay: an attempt over midnight counts on both days, and that the number of sums of a
+// day is limited.
 func TestUsedByDay(t *testing.T) {
 	g := newRig(t)
 	at := func(day, hour int) units.Instant {

@@ -15,8 +15,8 @@ import (
 	"carma/runner/suspend/leave"
 )
 
-// leaveVariable names the variable with the path, in the container, of the folder through
-// which a task is asked to vacate its GPUs; see package leave.
+// leaveVariable is the name of an environment variable. It contains the path, in the container,
+// of the folder through which the daemon asks a task to vacate its GPUs; see package leave.
 const leaveVariable = "CARMA_LEAVE"
 
 // leavePath returns the value of the variable; the last one counts.

@@ -20,7 +20,7 @@ import (
 
 const leaveTarget = "/run/carma-leave"
 
-// leaves is a program that leaves its GPU when it is asked to, and returns.
+// leaves is a program that vacates its GPU on request, and uses it again later.
 func leaves(ctx context.Context, p *containerstest.Process) int {
 	i := slices.IndexFunc(p.Spec.Mounts, func(m containers.Mount) bool { return m.Target == leaveTarget })
 	if i < 0 {
@@ -39,8 +39,8 @@ func leaves(ctx context.Context, p *containerstest.Process) int {
 	return 143
 }
 
-// TestLeavesByItself: a task that offers it is asked, over a restart of the daemon; the
-// driver is left alone. Its folder is gone after its end.
+// TestLeavesByItself checks that a task that offers to vacate is asked to do so, also after a
+// restart of the daemon, and that the driver is not used. Its folder is removed after its end.
 func TestLeavesByItself(t *testing.T) {
 	long(t)
 	g, s, _ := suspendable(t, func(g *rig) {

@@ -102,8 +102,8 @@ func copied(t *testing.T, from, to string, edit func(kind string, body any) any)
 	}
 }
 
-// reworded replaces every reason by the result of say, and every message of an
-// attempt by another.
+// reworded replaces every reason by the result of say, and every message of an attempt by
+// another text.
 func reworded(v any, say func(reason any) any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -56,8 +56,8 @@ type queueView struct {
 	runs     bool
 }
 
-// Task returns a task as the caller may see it, with the values of its environment only
-// as listings have them.
+// Task returns the parts of a task that the caller may see. The values of its environment are
+// shown or hidden as in a listing.
 func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 	return r.taskAs(ctx, ref, rights.ListEnvironment)
 }

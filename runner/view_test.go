@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestAsked: the conditions of a listing hold for each task, and the client's own test
-// agrees.
+// TestAsked checks that each listed task satisfies the conditions of the listing, and that the
+// client's own filter gives the same result.
 func TestAsked(t *testing.T) {
 	at := func(minute int) units.Instant { return units.Instant(time.Duration(minute) * time.Minute) }
 	recs := []*Record{
@@ -57,8 +57,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestWhereAnEstimateComesFrom: once the peak of earlier runs is allocated, that is the
-// detail, before the estimator's sentence.
+// TestWhereAnEstimateComesFrom: if the peak of earlier runs is allocated, the detail says so
+// and precedes the estimator's sentence.
 func TestWhereAnEstimateComesFrom(t *testing.T) {
 	const asked = "workload resnet50: 6.9 GiB measured, 7.0 GiB booked"
 	const unknown = "nothing is known about its memory; --mem or --est-model lets it share at once"

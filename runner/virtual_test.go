@@ -29,8 +29,8 @@ type virtual struct {
 	engine *containerstest.Fake
 }
 
-// inVirtualTime starts a daemon, and ends it when do returns. Waiting in do
-// takes no real time, and durations are exact.
+// inVirtualTime starts a daemon, and ends it when do returns. Waiting in do takes no wall-clock
+// time, and durations are exact.
 func inVirtualTime(t *testing.T, do func(v *virtual)) {
 	t.Helper()
 	dir := t.TempDir()

@@ -111,8 +111,8 @@ func TestVisibility(t *testing.T) {
 	}
 }
 
-// TestVisibilityDefault: the daemon's default applies to tasks without a visibility of
-// their own. It stays with the task.
+// TestVisibilityDefault: the daemon's default applies to tasks without a visibility of their
+// own. The task keeps it.
 func TestVisibilityDefault(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Open = true })
 	g.script("train", printing(0))
@@ -154,8 +154,8 @@ func TestImpossibleTexts(t *testing.T) {
 	g.refusedAs(Caller{Name: "root"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/"}}}, 422, "the container's root")
 }
 
-// TestShares: a task's share of the machine has a default and a maximum. Too
-// much is refused, with the nearest possible value (F5).
+// TestShares: a task's share of the machine has a default and a maximum. A larger request is
+// refused, with the nearest possible value (F5).
 func TestShares(t *testing.T) {
 	g := newRig(t)
 	live := *g.live()

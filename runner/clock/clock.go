@@ -9,12 +9,12 @@ import (
 	"carma/internal/units"
 )
 
-// Clock tells the daemon's time. On real GPUs that is the wall clock; on a
-// simulated server it may run faster, and keeps running while the daemon is
-// down, as the containers do. Safe for concurrent use.
+// Clock is the daemon's clock. With real GPUs it shows wall-clock time. On a simulated server
+// it may run faster, and it continues while the daemon is down, because the containers continue
+// too. Safe for concurrent use.
 //
-// While the daemon runs, its time follows the monotonic clock, so that it passes evenly
-// even if somebody sets the wall clock.
+// While the daemon runs, its time follows the monotonic clock, so that it passes evenly even if
+// somebody sets the wall clock.
 type Clock struct {
 	now   func() time.Time // the wall clock, with the system's monotonic reading
 	mu    sync.Mutex
@@ -73,7 +73,7 @@ func (c *Clock) Speed() float64 {
 	return c.speed
 }
 
-// SetSpeed changes the speed from now on.
+// SetSpeed changes the speed; earlier time is not affected.
 func (c *Clock) SetSpeed(speed float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

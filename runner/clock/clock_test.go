@@ -8,13 +8,14 @@ import (
 	"carma/internal/units"
 )
 
-// manual returns a clock whose wall clock is the variable.
+// manual returns a clock whose wall clock is the returned variable.
 func manual(speed float64) (*Clock, *time.Time) {
 	wall := time.Unix(1_700_000_000, 0)
 	return NewFrom(func() time.Time { return wall }, speed), &wall
 }
 
-// TestSpeed: a change of speed counts from then on, and durations convert both ways.
+// TestSpeed checks that a change of speed affects only the time after it, and that durations
+// are converted in both directions.
 func TestSpeed(t *testing.T) {
 	c, wall := manual(1)
 	began := c.Now()
@@ -49,7 +50,8 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// TestContinue: a clock that is read from the journal goes on while no daemon ran.
+// TestContinue checks that a clock that is read from the journal has continued while no daemon
+// ran.
 func TestContinue(t *testing.T) {
 	c, wall := manual(10)
 	body, err := json.Marshal(c)
@@ -69,8 +71,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// TestRestore: the daemon's time at a start, for each way in which the wall clock and the
-// uptime differ.
+// TestRestore checks the daemon's time after a start, for each difference between the wall
+// clock and the uptime.
 func TestRestore(t *testing.T) {
 	const boot = "one"
 	for _, row := range []struct {
@@ -78,7 +80,7 @@ func TestRestore(t *testing.T) {
 		wall, passed time.Duration // since the last start, by the wall clock and the kernel
 		boot         string
 		known        bool
-		last         time.Duration // the journal's last instant, since the last start
+		last         time.Duration // the journal's last instant, counted from the last start
 		want         time.Duration
 		warns        bool
 	}{
@@ -109,7 +111,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestUptime: the kernel's uptime grows, and a start in the journal keeps its form.
+// TestUptime checks that the kernel's uptime grows, and that the stored form of a start can be
+// read back.
 func TestUptime(t *testing.T) {
 	up := ReadUptime()
 	if up.Boot == "" || up.Since <= 0 || ReadUptime().Since < up.Since {

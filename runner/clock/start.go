@@ -37,15 +37,14 @@ type Start struct {
 // means that a clock was set.
 const Slack = time.Minute
 
-// Restore sets the daemon's time at a start: it continues from the journal's end, the
-// instant last. If the wall clock was set back, time still moves forward. If it was set
-// forward, no task ends early: while the machine is up, the kernel's uptime says how much
-// time has passed. After a boot only the wall clock is left; the containers have ended
-// then.
+// Restore sets the daemon's time at a start: it continues from last, the last instant in the
+// journal. If the wall clock was set back, time still moves forward. If it was set forward, no
+// task ends early: while the machine is up, the kernel's uptime says how much time has passed.
+// After a boot only the wall clock is left; the containers have ended then.
 //
-// before is the last start, or nil if the uptime does not count: the last start is unknown,
-// or no task could end early. The warning is empty unless a clock was set. lag is the
-// time by which Restore has set the clock back; it is negative if forward.
+// before is the last start, or nil if the uptime does not count: the last start is unknown, or
+// no task could end early. The warning is empty unless a clock was set. lag is the time by
+// which Restore has set the clock back. It is negative if Restore has set the clock forward.
 func (c *Clock) Restore(before *Start, up Uptime, last units.Instant) (s Start, warning string, lag time.Duration) {
 	now := c.Now()
 	at := now

@@ -13,15 +13,15 @@ import (
 	"carma/runner/gpu"
 )
 
-// Accounts shares the energy of the GPUs among the attempts with running containers on
-// them. It reports no errors, but leaves out impossible figures.
+// Accounts shares the energy of the GPUs among the attempts with running containers on them. It
+// ignores impossible readings, and returns no errors.
 type Accounts struct {
 	mu    sync.Mutex
 	cards map[string]*gpuAccount              // by UUID
 	open  map[gpu.AttemptKey]*attemptAccount  // attempts with joules in no record yet
 	runs  map[string][]gpu.AttemptKey         // the attempts in open with running containers on each GPU, in order
 	busy  map[string]map[model.TaskID]float64 // SM activity of tasks by GPU, see SetActivity
-	since units.Instant                       // when the sums below were 0
+	since units.Instant                       // beginning of the sums below
 	users map[string]float64                  // joules, of ended tasks too
 	held  map[string]float64                  // GPU-seconds of each user's tasks, of ended ones too
 	idle  float64                             // joules of GPUs without tasks
@@ -33,21 +33,21 @@ type attemptAccount struct {
 	user   string
 	gpus   []string
 	joules float64
-	runs   bool // its container runs, as far as this daemon knows
+	runs   bool // this daemon knows that its container runs
 	stayed bool // it has run since before this daemon started
 	// counted is the time up to which its GPU-seconds are counted.
 	counted units.Instant
 }
 
-// gpuAccount is the energy account of a GPU. When a task starts or ends between two
-// samples, the energy so far is shared out by the power draw. The next sample shares out
-// the rest.
+// gpuAccount is the energy account of a GPU. When a task starts or ends between two samples,
+// the energy until then is estimated from the power draw and distributed. The next sample
+// distributes the rest.
 type gpuAccount struct {
 	parent string                   // the card of a MIG instance, else the GPU itself
-	at     units.Instant            // the time up to which joules are shared out, or 0 before the first sample
+	at     units.Instant            // the time up to which energy is distributed, or 0 before the first sample
 	joules float64                  // the source's counter in the last sample
 	watts  float64                  // power draw in the last sample
-	ahead  float64                  // joules shared out since that the counter has not shown
+	ahead  float64                  // joules that were distributed before the counter showed them
 	least  float64                  // the lowest draw seen without tasks, or 0
 	own    float64                  // the card's own counter, or 0 if it has none
 	timed  map[model.TaskID]float64 // kernel time of each task in the last sample
@@ -111,7 +111,7 @@ func (b *Accounts) Start(now units.Instant, key gpu.AttemptKey, user string, gpu
 	}
 	for _, uuid := range gpus {
 		if c := b.cards[uuid]; c != nil {
-			c.gap = nil // the users of the energy are unknown
+			c.gap = nil // it is unknown which attempts used the energy
 		}
 	}
 }
@@ -204,7 +204,7 @@ func (b *Accounts) shareCounter(now units.Instant, s *gpu.Sample, c *gpuAccount)
 	if grown < 0 { // the counter was reset
 		grown = c.watts*drawn(c.at, now) + c.ahead
 	}
-	if grown -= c.ahead; grown < 0 { // more was shared out than was used
+	if grown -= c.ahead; grown < 0 { // more energy was distributed than used
 		c.ahead = -grown
 		return
 	}
@@ -226,7 +226,7 @@ func (b *Accounts) advance(now units.Instant, gpus []string) {
 	}
 }
 
-// drawn returns for how many seconds a draw counts.
+// drawn returns the number of seconds for which a power draw counts.
 func drawn(from, to units.Instant) float64 {
 	return min(max(0, to.Sub(from)), longestDraw).Seconds()
 }
@@ -267,7 +267,7 @@ func (b *Accounts) gpu(uuid string) *gpuAccount {
 	return c
 }
 
-// sensible returns a usable reading, or 0 for any other value.
+// sensible returns v if it is a plausible reading, otherwise 0.
 func sensible(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 0

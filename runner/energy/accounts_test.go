@@ -19,12 +19,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// at is an instant some seconds after the beginning of a test.
+// at returns an instant this number of seconds after the beginning of a test.
 func at(seconds float64) units.Instant { return units.Instant(1e18 + seconds*1e9) }
 
 func newTestAccounts() *Accounts { return New(at(0), map[string]string{"a": "", "b": ""}) }
 
-// shows is a sample of GPU a.
+// shows returns a sample of GPU a.
 func shows(joules, watts float64) []gpu.Sample {
 	return []gpu.Sample{{UUID: "a", EnergyJ: joules, PowerW: watts}}
 }
@@ -39,14 +39,14 @@ func (b *Accounts) wants(t *testing.T, what string, key gpu.AttemptKey, want flo
 	}
 }
 
-// TestAccounts: a GPU's idle draw is shared equally, the rest by the SM activity in the
-// mapper; equally if it has none. Time between a sample and a task's start or end counts by
-// the draw.
+// TestAccounts checks that a GPU's idle draw is shared equally, and the rest by the SM activity
+// in the mapper, or equally if there is none. The energy between a sample and a task's start or
+// end is estimated from the power draw.
 func TestAccounts(t *testing.T) {
 	b := newTestAccounts()
-	b.Sample(at(0), shows(1000, 60)) // nobody is there: 60 W are its idle draw
+	b.Sample(at(0), shows(1000, 60)) // no task runs: 60 W are the idle draw
 	b.Sample(at(1), shows(1060, 60))
-	b.Start(at(1.5), one, "ann", []string{"a"}, false) // 30 J are nobody's
+	b.Start(at(1.5), one, "ann", []string{"a"}, false) // 30 J belong to no task
 	b.Sample(at(2), shows(1120, 300))
 	b.wants(t, "half a second alone", one, 30)
 	b.Start(at(2), two, "bob", []string{"a"}, false)
@@ -69,14 +69,14 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestCounter: a counter that is reset, one that does not move since the GPU is lost,
-// and impossible figures take nothing from anybody.
+// TestCounter checks that no account loses energy by a counter that is reset, a counter that
+// stops because the GPU is lost, or impossible readings.
 func TestCounter(t *testing.T) {
 	b := newTestAccounts()
 	b.Start(at(0), one, "ann", []string{"a"}, false)
 	b.Sample(at(0), shows(5000, 100))
 	b.Sample(at(1), shows(5100, 100))
-	b.Sample(at(2), shows(40, 100)) // by the draw: 100 W for a second
+	b.Sample(at(2), shows(40, 100)) // from the power draw: 100 W for a second
 	b.wants(t, "the counter began anew", one, 200)
 	b.Sample(at(3), shows(140, 100))
 	b.wants(t, "and goes on", one, 300)
@@ -91,8 +91,8 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// TestInstances: an instance that is empty shows no idle draw while another
-// one of the card is busy.
+// TestInstances checks that an idle MIG instance does not determine the idle draw while another
+// instance of the card is busy.
 func TestInstances(t *testing.T) {
 	b := New(at(0), map[string]string{"MIG-1": "card", "MIG-2": "card"})
 	b.Start(at(0), one, "ann", []string{"MIG-1"}, false)
@@ -107,8 +107,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestSums: for any order of joins, ends and readings, the attempts and nobody
-// together have the energy of the counter, and nobody has less than nothing.
+// TestSums checks that for any order of starts, ends and readings, the energy of the attempts
+// and of idle GPUs together equals the counter, and that no account is negative.
 func TestSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newTestAccounts()
@@ -151,14 +151,14 @@ func TestSums(t *testing.T) {
 	})
 }
 
-// TestSimulated: on a simulated server, two tasks together have the energy of their
-// GPU, and the heavier one has more.
+// TestSimulated checks that on a simulated server, the energy of two tasks equals the energy of
+// their GPU, and the task with more activity has more.
 func TestSimulated(t *testing.T) {
 	station, err := servers.Find("dgx-station-a100")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "energy") // a socket's path is short
+	dir, err := os.MkdirTemp("", "energy") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

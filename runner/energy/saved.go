@@ -13,7 +13,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// saved is the form of the accounts in the journal's form.
+// saved is the stored form of the accounts in the journal.
 type saved struct {
 	At       units.Instant      `json:"at"`
 	Since    units.Instant      `json:"since"`
@@ -24,7 +24,7 @@ type saved struct {
 	GPUs     map[string]*gap    `json:"gpus,omitempty"`
 }
 
-// savedAttempt holds the joules of an attempt that no record has yet.
+// savedAttempt holds the joules of an attempt that are not in a record yet.
 type savedAttempt struct {
 	Task    model.TaskID `json:"task"`
 	Attempt int          `json:"attempt"`

@@ -7,9 +7,9 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestGap: energy that a GPU has used while no daemon ran is shared among the tasks
-// that ran on it all the time. If a task came or ended, or the counter was reset, it
-// belongs to nobody; earlier sums stay.
+// TestGap checks that the energy that a GPU has used while no daemon ran is shared among the
+// tasks that ran on it all the time. If a task started or ended, or the counter was reset, no
+// task is charged for this energy. Earlier sums do not change.
 func TestGap(t *testing.T) {
 	shows := func(joules, own float64) []gpu.Sample {
 		return []gpu.Sample{{UUID: "a", EnergyJ: joules, CounterJ: own, PowerW: 100}}
@@ -17,10 +17,10 @@ func TestGap(t *testing.T) {
 	for name, row := range map[string]struct {
 		own      float64 // the card's counter after the gap
 		first    bool    // the first task ran all the time
-		another  bool    // another task has come
-		unnoted  bool    // it came before the gap, and after the last note
-		restarts int     // daemons that end before they read anything
-		want     float64 // of the first
+		another  bool    // another task has started
+		unnoted  bool    // it started before the gap, and after the accounts were last stored
+		restarts int     // number of daemons that end before they read anything
+		want     float64 // joules of the first task
 	}{
 		"both ran on":                 {own: 7200, first: true, want: 50 + 1000},
 		"one ended":                   {own: 7200, want: 50},
@@ -74,8 +74,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestNote: without news nothing is written; nonsense is refused, and attempts
-// that are over are left out.
+// TestNote checks that Save writes nothing without changes, that Load refuses invalid data, and
+// that it leaves out attempts that have ended.
 func TestNote(t *testing.T) {
 	b := newTestAccounts()
 	b.Sample(at(0), shows(0, 60))

@@ -9,15 +9,15 @@ import (
 	"carma/containers"
 )
 
-// Time limits of single calls of an engine. They are generous: a call that takes longer
-// counts as an engine that does not answer, and is repeated. Calls that an answer of the
-// API waits for have [APILimit].
+// Time limits of single calls of an engine. They are long, because after a longer call the
+// engine counts as not answering, and the call is repeated. The limit is [APILimit] if an API
+// request waits for the call.
 const (
 	imageLimit    = 3 * time.Second
-	CreateLimit   = 15 * time.Minute // containerd unpacks the image
-	StartLimit    = 5 * time.Minute  // or to park it
+	CreateLimit   = 15 * time.Minute // includes the time in which containerd unpacks the image
+	StartLimit    = 5 * time.Minute  // also limits parking a container
 	KillLimit     = 30 * time.Second
-	removeLimit   = 10 * time.Minute // of all that the container has written
+	removeLimit   = 10 * time.Minute // includes the deletion of all files that the container has written
 	listLimit     = time.Minute
 	AttachedLimit = time.Minute
 	pullLimit     = 6 * time.Hour
@@ -64,8 +64,7 @@ func (b Bounded) Start(ctx context.Context, id string) error {
 	return Within(ctx, StartLimit, "start container", func(ctx context.Context) error { return b.Driver.Start(ctx, id) })
 }
 
-// Wait asks again every waitRound: an engine may have forgotten that somebody
-// waits.
+// Wait asks again every waitRound: because an engine may have lost the request.
 func (b Bounded) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
 	for {
 		round, cancel := context.WithTimeout(ctx, waitRound)

@@ -12,9 +12,9 @@ import (
 	"carma/containers/containerstest"
 )
 
-// TestCallsHaveLimits: every call of an engine that hangs returns, with the error of an
-// engine that does not answer. A wait continues, and returns the end when the engine works
-// again.
+// TestCallsHaveLimits checks that every call of an engine that hangs returns, with the error
+// for an engine that does not answer. A wait continues, and returns the exit when the engine
+// works again.
 func TestCallsHaveLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := containerstest.NewFake()

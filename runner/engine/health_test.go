@@ -13,8 +13,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestRefusalThatEnds: an engine that refused to follow a container, and follows it now,
-// accepts other calls: nobody waits until that container ends.
+// TestRefusalThatEnds: an engine first refuses to follow a container, and then follows it.
+// Other calls are accepted at once, and do not wait until that container ends.
 func TestRefusalThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// refusal is a call that an engine may refuse although it answers, for example
-// because the containerd under it is gone.
+// refusal is a call that an engine may refuse although it answers, for example because its
+// containerd has crashed.
 type refusal struct {
 	e       *Health
 	times   int
@@ -36,7 +36,7 @@ func (r *refusal) refused(said string) {
 	}
 }
 
-// over ends the refusals of the call, and no longer counts it among the engine's refused
+// over ends the refusals of the call. The call no longer counts as one of the engine's refused
 // calls.
 func (r *refusal) over() {
 	r.e.mu.Lock()

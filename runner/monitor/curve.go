@@ -6,7 +6,7 @@ import (
 	"carma/runner/api"
 )
 
-// maxCurve is the largest number of points of a curve. A longer curve is made coarser.
+// maxCurve is the largest number of points of a curve. A longer curve gets longer steps.
 const maxCurve = 128
 
 // Curve is the memory use of an attempt over time: the highest use in each

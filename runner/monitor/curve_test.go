@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCurve: whatever is sampled, a curve stays short and in order, and its
-// highest point is the highest sample.
+// TestCurve checks that for any samples, a curve stays short and ordered, and that its maximum
+// is the highest sample.
 func TestCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, now, peak := Curve{}, units.Instant(rapid.Int64Range(0, 1e18).Draw(t, "began")), units.Bytes(0)
@@ -34,7 +34,7 @@ func TestCurve(t *testing.T) {
 	})
 }
 
-// TestCurveIsExactWhileShort: a short curve has every change, at its time.
+// TestCurveIsExactWhileShort checks that a short curve contains every change with its time.
 func TestCurveIsExactWhileShort(t *testing.T) {
 	var c Curve
 	for i, used := range []units.Bytes{1, 1, 5, 5, 5, 3} {

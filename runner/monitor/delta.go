@@ -14,9 +14,9 @@ import (
 // only the changed ones.
 const wholeEvery = 30 * time.Second
 
-// sampleDelta holds the last sample of each GPU that the mapper was given. The mapper
-// gets only the GPUs that changed, because each sample goes into the journal, and most of
-// a cluster's thousands of GPUs show the same as a second ago.
+// sampleDelta holds the last sample of each GPU that the mapper was given. The mapper gets only
+// the GPUs that changed, because each sample goes into the journal, and most of a cluster's
+// thousands of GPUs have not changed since the last second.
 type sampleDelta struct {
 	gpus  map[model.GPUID]model.GPUSample
 	hosts []model.HostSample

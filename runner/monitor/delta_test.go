@@ -10,8 +10,8 @@ import (
 	"carma/mapper/model"
 )
 
-// TestToldSample: the mapper gets the GPUs that differ from its last sample, GPUs that are
-// new or come again, and sometimes all.
+// TestToldSample checks that the mapper gets the GPUs that differ from its last sample, GPUs
+// that are new or have returned, and from time to time all GPUs.
 func TestToldSample(t *testing.T) {
 	var l sampleDelta
 	at := units.Instant(1)
@@ -61,8 +61,8 @@ func equalSamples(a, b model.Sampled) bool {
 		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y model.GPUSample) bool { return equalGPUSample(&x, &y) })
 }
 
-// TestSampleDeltaHasEveryField changes each field of a sample, one after the other: the
-// mapper is told of each.
+// TestSampleDeltaHasEveryField changes each field of a sample, one after the other: each change
+// must be reported to the mapper.
 func TestSampleDeltaHasEveryField(t *testing.T) {
 	at := units.Instant(1).Add(time.Hour)
 	whole := func() model.Sampled {

@@ -8,14 +8,14 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestNeverTouched: that a task had no memory on its GPUs is said only where each of
-// several readings has shown it, on all its GPUs.
+// TestNeverTouched checks that an attempt counts as never having used its GPUs only if each of
+// several readings shows no memory of it on any of its GPUs.
 func TestNeverTouched(t *testing.T) {
 	mine := gpu.Process{Task: 7, Attempt: 1, Used: units.MiB}
 	for name, c := range map[string]struct {
 		at   int         // at this reading
-		show *gpu.Sample // GPU b shows this
-		err  error       // or reading fails
+		show *gpu.Sample // sample of GPU b
+		err  error       // error of the reading
 		want bool
 	}{
 		"nothing of it":               {at: -1, want: true},

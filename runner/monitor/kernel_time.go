@@ -8,7 +8,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// timesOf names an attempt on a GPU.
+// timesOf identifies an attempt on a GPU.
 type timesOf struct {
 	uuid    string
 	attempt gpu.AttemptKey

@@ -8,9 +8,9 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestTimesOfTasks: the mapper gets the mean over the window of the time in which kernels
-// of a task's processes ran, if the source knows it, for its present attempt. Old readings
-// go, and a difference is reported.
+// TestTimesOfTasks checks that the mapper gets the mean over the window of the time in which
+// kernels of a task's present attempt ran, if the source reports it. Old readings are dropped,
+// and a change is reported.
 func TestTimesOfTasks(t *testing.T) {
 	m := newTestMonitor(newCards(1))
 	look := func(seconds float64, processes ...gpu.Process) []model.TaskUse {

@@ -237,7 +237,7 @@ func (m *Monitor) digest(now units.Instant, s gpu.Sample) model.GPUSample {
 	out.Coarse = s.Coarse
 	w := append(m.window[s.UUID], reading{now, s.SMACT, s.SMOCC, s.DRAMA, s.Coarse})
 	if w[0].coarse != s.Coarse {
-		w = w[len(w)-1:] // a bound and an activity have no mean
+		w = w[len(w)-1:] // upper bounds and activities must not be averaged together
 	}
 	for len(w) > 1 && now.Sub(w[0].at) > activityWindow {
 		w = w[1:]

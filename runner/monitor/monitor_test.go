@@ -21,8 +21,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCoarseActivity: the mapper learns that activity is coarse. A bound and an activity
-// are not averaged.
+// TestCoarseActivity checks that samples are marked as coarse. An upper bound and an activity
+// are not averaged together.
 func TestCoarseActivity(t *testing.T) {
 	m := newTestMonitor(newCards(1))
 	for i, row := range []struct {
@@ -83,7 +83,8 @@ func (c *cards) set(s gpu.Sample, err error) {
 	c.err = err
 }
 
-// TestUnreadable: GPUs that cannot be read for long get no tasks.
+// TestUnreadable checks that GPUs get no tasks if they could not be read for the time
+// unreadable.
 func TestUnreadable(t *testing.T) {
 	c := newCards(2)
 	m := newTestMonitor(c)
@@ -119,7 +120,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestPeaks: a task's peak on a GPU is the sum of its processes' peaks.
+// TestPeaks checks that a task's peak on a GPU is the sum of its processes' peaks.
 func TestPeaks(t *testing.T) {
 	m := newTestMonitor(newCards(1))
 	for _, used := range []units.Bytes{1, 5, 2} {
@@ -157,7 +158,7 @@ func TestRisk(t *testing.T) {
 	})
 }
 
-// TestActivityOption: the monitor uses the score that the option names.
+// TestActivityOption checks that the monitor uses the configured score.
 func TestActivityOption(t *testing.T) {
 	for word, want := range map[string]float64{"": 0.5, "mean": 0.5, "risk": 0.67} { // see TestRisk
 		c := newCards(1)
@@ -182,8 +183,8 @@ func peakOf(m *Monitor, task model.TaskID, attempt int) units.Bytes {
 	return peak
 }
 
-// TestRun: a sample that is not accepted is reported again, unchanged samples are not, and
-// a GPU that is no longer broken is reported once.
+// TestRun checks that a sample that was not accepted is reported again, that unchanged samples
+// are not reported, and that the repair of a broken GPU is reported once.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCards(2)
@@ -231,8 +232,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestSoftLimits: memory that is reserved for a task and not used by it is not memory of
-// other processes.
+// TestSoftLimits checks that memory that is reserved for a task, but not used by it, does not
+// count as memory of other processes.
 func TestSoftLimits(t *testing.T) {
 	m := newTestMonitor(newCards(1))
 	key := gpu.AttemptKey{Task: 7, Attempt: 1}

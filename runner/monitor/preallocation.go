@@ -12,7 +12,7 @@ import (
 const (
 	reservesFrom  = 0.1 // of the card: the CUDA context and little more
 	reservesTo    = 0.7
-	reservesStays = 2 * time.Minute // without any change since
+	reservesStays = 2 * time.Minute // time without any change
 )
 
 // Preallocates reports whether an attempt seems to have reserved most of a card at its

@@ -7,13 +7,13 @@ import (
 	"carma/internal/units"
 )
 
-// TestPreallocates: a program that takes most of a card at once and stays there is
-// distinguished from one that grows to as much, or changes later.
+// TestPreallocates checks that a program that takes most of a card at once and keeps it is
+// distinguished from a program that reaches the same amount slowly, or changes it later.
 func TestPreallocates(t *testing.T) {
 	const every, card = time.Second, 40 * units.GiB
 	for _, row := range []struct {
 		name string
-		used []float64 // of the card, a sample a second
+		used []float64 // share of the card, one sample per second
 		want bool
 	}{
 		{"nothing", nil, false},

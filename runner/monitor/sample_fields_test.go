@@ -9,11 +9,12 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestDigestHasEveryField: the monitor fills each field of the sample that the mapper gets.
+// TestDigestHasEveryField checks that the monitor fills each field of the sample for the
+// mapper.
 func TestDigestHasEveryField(t *testing.T) {
 	var in gpu.Sample
 	fill(reflect.ValueOf(&in).Elem())
-	in.Used = 8 * units.GiB // more than its processes: the rest belongs to nobody
+	in.Used = 8 * units.GiB // more than its processes use: the rest is foreign memory
 	in.TemperatureC, in.PowerW, in.EnergyJ, in.CounterJ = 50, 300, 1e6, 1e6
 	out := reflect.ValueOf(newTestMonitor(newCards(1)).digest(1, in))
 	for i := range out.NumField() {

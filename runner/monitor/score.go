@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// How one score is made of the readings in a window.
+// Methods to compute one score from the readings in a window.
 const (
 	// ActivityMean takes the mean of the readings.
 	ActivityMean = "mean"
