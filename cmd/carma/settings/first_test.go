@@ -22,8 +22,8 @@ func TestFirstKeys(t *testing.T) {
 	}
 }
 
-// A removed setting does not stop a daemon if its file has the value that now
-// always holds.
+// TestGoneSettings checks that a removed setting does not stop the daemon if the file has the
+// value that always applies now.
 func TestGoneSettings(t *testing.T) {
 	values, _, err := parse("f.yaml", []byte("estimator: carma\npolicy: lug\n"))
 	if err != nil || len(values) != 1 || values["policy"] != "lug" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// walled lists folders of the machine that no task may see, and the reasons.
+// walled lists the machine's folders that no task may see, with the reasons.
 var walled = []struct{ dir, why string }{
 	{"/proc", "it shows the processes of others"},
 	{"/sys", "the machine's devices are set in it"},

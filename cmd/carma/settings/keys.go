@@ -47,7 +47,7 @@ func mapperKeys() []key {
 	return all
 }
 
-// The words of keys with a fixed choice.
+// The allowed values of keys with a fixed choice.
 var (
 	Activities       = []string{"mean", "risk"}
 	Drivers          = []string{"docker", "containerd", "kubernetes"}
@@ -56,7 +56,7 @@ var (
 	Attachments      = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
 	MPSGroups        = []string{"auto", "off", "user", "shared"}
 	MPSIPCs          = []string{"private", "host"}
-	// Words of memory-limit and memory-caps.
+	// Allowed values of memory-limit and memory-caps.
 	MemoryLimits = []string{"auto", "driver", "mps", "off"}
 	MemoryCaps   = []string{"growth", "fractions", "off"}
 	Probes       = []string{"asked", "unknown", "never"}

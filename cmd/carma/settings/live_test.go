@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestChanges: keys that can change while the daemon runs are separated from keys
-// that need a restart.
+// TestChanges checks that Changes separates keys that can change while the daemon runs from
+// keys that need a restart.
 func TestChanges(t *testing.T) {
 	a, b := Default(), Default()
 	b.DataDir, b.StopGrace, b.Mapper.MaxTasks, b.AllowedMounts = "/elsewhere", time.Hour, 3, []string{"/data"}
@@ -26,7 +26,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestTaken: all keys that can change are taken over, and then Changes finds no
+// TestTaken checks that Taken takes all keys that can change, and that Changes then finds no
 // more of them.
 func TestTaken(t *testing.T) {
 	a, b := Default(), Default()

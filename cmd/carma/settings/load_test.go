@@ -82,8 +82,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfPolicy: a key that nobody sets has the default of the policy, and
-// its origin says so.
+// TestDefaultsOfPolicy checks that a key that nobody has set has the default of the policy, and
+// the policy as its origin.
 func TestDefaultsOfPolicy(t *testing.T) {
 	for _, policy := range mapper.PolicyNames() {
 		path := hermetic(t)
@@ -241,7 +241,8 @@ func TestWrongElsewhere(t *testing.T) {
 	}
 }
 
-// Every field of Config has a key, and no two keys share one.
+// TestKeysCoverConfig checks that every field of Config has a key, and that no two keys share a
+// field.
 func TestKeysCoverConfig(t *testing.T) {
 	var c Config
 	at := map[uintptr]string{}
@@ -266,7 +267,8 @@ func TestKeysCoverConfig(t *testing.T) {
 	walk(reflect.ValueOf(&c).Elem(), "")
 }
 
-// The example names every key once, in order, with its default.
+// TestExampleIsComplete checks that the example contains every key once, in order, with its
+// default.
 func TestExampleIsComplete(t *testing.T) {
 	path := hermetic(t)
 	if os.Geteuid() != 0 {
@@ -311,7 +313,7 @@ func TestExampleIsComplete(t *testing.T) {
 	}
 }
 
-// A printed value is read as the same value.
+// TestSettingsReadBack checks that Load reads a printed value as the same value.
 func TestSettingsReadBack(t *testing.T) {
 	path := hermetic(t)
 	write(t, path, "min-free: 1234567B\nageing: 90m\nwarm-up: 1h\nallowed-mounts: [/a, /b]\n")
@@ -359,8 +361,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// For any file Load returns a valid configuration, or one line that names the
-// file.
+// FuzzLoad checks that for any file Load returns a valid configuration, or an error of one line
+// that names the file.
 func FuzzLoad(f *testing.F) {
 	f.Add(configs.Example)
 	f.Add(regexp.MustCompile(`(?m)^#([a-z-]+:)`).ReplaceAllString(configs.Example, "$1"))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPagePort: only addresses that no other machine reaches.
+// TestPagePort checks that only addresses are accepted that no other machine can reach.
 func TestPagePort(t *testing.T) {
 	for in, want := range map[string]string{
 		"off": "", "auto": "", "127.0.0.1:7070": "127.0.0.1:7070", "localhost:0": "127.0.0.1:0", "[::1]:7070": "[::1]:7070", "127.3.2.1:80": "127.3.2.1:80",

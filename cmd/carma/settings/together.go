@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// together contains the rules between several keys. A key's own check cannot look at
-// other keys, because later keys are not set yet. These rules are checked when all are
-// set. An error names the first of names that is set.
+// together contains the rules between several keys. A key's own check cannot look at other
+// keys, because later keys are not set yet. These rules are checked when all keys are set. An
+// error names the first key in names that somebody has set.
 var together = []struct {
 	names []string
 	check func(*Config) error

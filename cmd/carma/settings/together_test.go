@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestTogether: settings that belong together are taken from the file, the environment and
-// the flags, in whatever order; half of a pair is refused in one line.
+// TestTogether checks that settings that belong together may come from the file, the
+// environment and the flags, in any order, and that an incomplete pair is refused with a
+// message of one line.
 func TestTogether(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file, says string
@@ -46,8 +47,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestChecksAlone: no key's own check depends on another key. One that comes later would
-// not be set yet.
+// TestChecksAlone checks that no key's own check depends on another key, because later keys are
+// not set yet.
 func TestChecksAlone(t *testing.T) {
 	for _, k := range keys {
 		if k.check == nil || k.ofMapper() {

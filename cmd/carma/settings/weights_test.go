@@ -40,7 +40,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestUserRules: an impossible value is refused with the name of the key.
+// TestUserRules checks that an invalid value is refused with the name of the key.
 func TestUserRules(t *testing.T) {
 	for text, want := range map[string]string{
 		"fair-half-life: 1s": "fair-half-life: is 1s, less than a minute; write for example 24h",

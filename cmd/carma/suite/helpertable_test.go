@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestHelperTable: allocations for helpers are in the table if it is wide enough, and
-// always in a pipe.
+// TestHelperTable checks that a table shows the allocations for helpers if it is wide enough,
+// and always if the output is a pipe.
 func TestHelperTable(t *testing.T) {
 	s := &api.SuiteState{Helpers: []api.HelperState{
 		{Name: "lab-db-1", Image: "postgres:17", State: "running", HostMem: 4 << 30, CPUs: 2, HostReserve: 1 << 29, CPUsReserve: 0.5},

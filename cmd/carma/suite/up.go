@@ -142,7 +142,7 @@ func raiseUnlessStopped(ctx context.Context, a *cli.App, client *api.Client, nam
 	return err
 }
 
-// dryRun prints the effect of an up.
+// dryRun prints what up would do.
 func dryRun(ctx context.Context, a *cli.App, client *api.Client, o *upFlags, s *compose.Suite) error {
 	sayWhatIsMade(a, s)
 	for _, v := range services(s) { // the daemon cannot check folders that an up would create

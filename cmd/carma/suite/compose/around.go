@@ -27,7 +27,7 @@ func (t *translator) joins(c types.ServiceConfig) (all []api.NetworkPlace) {
 		t.refuseAt(c.Name, "the host's network is shared by all users of the machine; a service reaches the others by their names, and ports are published at 127.0.0.1", "network_mode")
 		return nil
 	case strings.HasPrefix(mode, "service:"):
-		return nil // see within
+		return nil // within handles this case
 	case strings.HasPrefix(mode, "container:"):
 		t.refuseAt(c.Name, "containers outside the suite are not reached; write network_mode: service:NAME for one of this file", "network_mode")
 		return nil

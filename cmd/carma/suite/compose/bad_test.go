@@ -12,7 +12,7 @@ import (
 
 const base = "services:\n  a:\n    image: x\n"
 
-// bomb is a file of n levels of ten aliases each.
+// bomb returns a file of n levels of ten aliases each.
 func bomb(n int) string {
 	var b strings.Builder
 	b.WriteString("x0: &x0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
@@ -97,8 +97,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// FuzzParse: for any file the tree is bounded and has no aliases, and an error is
-// one line.
+// FuzzParse checks that for any file the tree has a limited size and no aliases, and that an
+// error has one line.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{base, bomb(3), bomb(9), "x: &x [*x]\n", "a: &a {b: 1}\nc: {<<: *a, d: 2}\n", "a: &a {<<: *a}\n", "? [a]\n: b\n", "a: !reset x", base + "    command: ${A:-${B}} $$ ${C?d}\n"} {
 		f.Add([]byte(s))

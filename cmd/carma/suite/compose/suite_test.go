@@ -22,8 +22,8 @@ func options(t testing.TB) Options {
 	return Options{Folder: folder, Name: "", Environ: []string{"EPOCHS=5", "DEBUG=1"}, UID: 1000, GID: 1000}
 }
 
-// TestComposeFiles: each file in testdata/compose becomes the tasks in its golden
-// file, or is refused with the text there.
+// TestComposeFiles checks that each file in testdata/compose becomes the tasks in its golden
+// file, or is refused with the error there.
 func TestComposeFiles(t *testing.T) {
 	files, _ := filepath.Glob("testdata/compose/*.yaml")
 	if len(files) < 30 {

@@ -76,7 +76,7 @@ func (t *translator) common(c types.ServiceConfig) Service {
 		r.Labels = maps.Clone(map[string]string(c.Labels))
 	}
 	if c.StopGracePeriod != nil {
-		// 0 would mean the daemon's default, so use the shortest grace period.
+		// 0 stands for the daemon's default, so the shortest grace period is used instead.
 		r.StopGrace = max(time.Nanosecond, time.Duration(*c.StopGracePeriod))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Environment)) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWalls: settings that would reach out of a helper's container are refused, with the
-// line and the reason. Harmless settings with similar names are accepted.
+// TestWalls checks that settings that would give a helper access outside its container are
+// refused, with the line and the reason. Harmless settings with similar names are accepted.
 func TestWalls(t *testing.T) {
 	const base = "services:\n  db:\n    image: db\n"
 	for name, tc := range map[string]struct{ text, want string }{
@@ -65,8 +65,8 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// TestUnsetVariables: as under Compose, a variable that is not set is empty. It gives one
-// warning, with its line. ${NAME:?text} is still an error.
+// TestUnsetVariables checks that a variable that is not set is empty, as in Compose. It causes
+// one warning, with its line. ${NAME:?text} is still an error.
 func TestUnsetVariables(t *testing.T) {
 	s, err := Load(t.Context(), "f.yaml", []byte("services:\n  a:\n    image: i\n    command: --lr ${LR} --of ${LR}${WD-1}\n"), Options{Folder: "/nonexistent/suite"})
 	if err != nil {
@@ -81,7 +81,8 @@ func TestUnsetVariables(t *testing.T) {
 	}
 }
 
-// TestRootIsNotWalledIn: root's helpers mount what they ask for and run as asked.
+// TestRootIsNotWalledIn checks that root's helpers get all requested mounts and run as the
+// requested user.
 func TestRootIsNotWalledIn(t *testing.T) {
 	s, err := Load(t.Context(), "f.yaml", []byte("services:\n  a:\n    image: i\n    user: \"7\"\n    ports: [\"80:80\"]\n    volumes: [/etc:/data:ro]\n"), Options{Folder: "/nonexistent/suite"})
 	if err != nil {
