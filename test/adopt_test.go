@@ -236,8 +236,8 @@ func TestStopOverOutage(t *testing.T) {
 	s.engine.gone(t, s.instance())
 }
 
-// TestBegunInARestart: a command that begins to wait or to follow during a
-// restart says so, and does it.
+// TestBegunInARestart checks that a command that begins to wait or to follow during a restart
+// of the daemon prints a message and then works.
 func TestBegunInARestart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -27,7 +27,7 @@ func TestAttached(t *testing.T) {
 		t.Errorf("piped, there is the task's output and nothing else: %v", r)
 	}
 
-	// The first Ctrl-C stops the task ...
+	// The first Ctrl-C stops the task.
 	run := s.begin(nil, "run", "--mem", "1G", tool, "out:ready", "block:42")
 	run.await(&run.out, "ready\n")
 	run.signal(syscall.SIGINT)
@@ -39,7 +39,7 @@ func TestAttached(t *testing.T) {
 		t.Errorf("after Ctrl-C the task is %s: %s", task.Phase, task.Reason)
 	}
 
-	// ... the second one does not wait for its end.
+	// The second Ctrl-C does not wait for its end.
 	run = s.begin(nil, "run", "--mem", "1G", "--stop-grace", "10m", tool, "out:ready", "stubborn")
 	run.await(&run.out, "ready\n")
 	run.signal(syscall.SIGINT)
@@ -54,7 +54,7 @@ func TestAttached(t *testing.T) {
 		t.Errorf("after the second Ctrl-C the task is %s", task.Phase)
 	}
 
-	// Ctrl-\ leaves one running.
+	// Ctrl-\ detaches and leaves the task running.
 	run = s.begin(nil, "run", "--mem", "1G", tool, "out:ready", "block:0")
 	run.await(&run.out, "ready\n")
 	run.signal(syscall.SIGQUIT)
@@ -102,7 +102,7 @@ func TestAttachedSurvivesKill(t *testing.T) {
 	}
 }
 
-// TestStop: carma stop gives a task its grace and not more.
+// TestStop: carma stop gives a task exactly its grace period.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -13,9 +13,9 @@ import (
 	"carma/runner/api"
 )
 
-// followsBar runs a task that prints a bar without a line end, and checks that an
-// update is seen while it stands, also by a daemon that adopts the task, and that the
-// output has all of it once. All of it is less than engines hold back.
+// followsBar runs a task that prints a bar without a line end, and checks that an update is
+// read before the line ends, also by a daemon that adopts the task, and that the output
+// contains the whole bar once. The bar is shorter than the amount that engines buffer.
 func (s *server) followsBar() {
 	s.t.Helper()
 	const updates = 200
@@ -65,7 +65,7 @@ func (s *server) followsBar() {
 	}
 }
 
-// TestBar: a progress bar is read from Docker while it stands.
+// TestBar checks that a progress bar is read from Docker before its line ends.
 func TestBar(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

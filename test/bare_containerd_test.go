@@ -4,7 +4,7 @@ package test
 
 import "testing"
 
-// TestContainerdBare: tasks without an image on containerd, and the same attacks.
+// TestContainerdBare tests tasks without an image on containerd, with the same attacks.
 func TestContainerdBare(t *testing.T) {
 	t.Parallel()
 	c := newContainerd(t)

@@ -57,8 +57,8 @@ func (a *attacker) bareHome() {
 	}
 }
 
-// attacks is run in a task without an image. It has a line for each wall. The
-// arguments are places that it must not see.
+// attacks is a script for a task without an image. It has a line for each protection. The
+// arguments are paths that it must not see.
 const attacks = `
 wall() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "broken: $name"; else echo "held: $name"; fi; }
 works() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "works: $name"; else echo "does not work: $name"; fi; }
@@ -109,7 +109,7 @@ func (a *attacker) walls(on string) {
 	}
 }
 
-// environments runs a program in each kind of environment, as her.
+// environments runs a program in each kind of environment, as the attacker.
 func (a *attacker) environments() {
 	t := a.t
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"carma/containers/containerd"
 )
 
-// TestContainerdBlameByEvidence: the same on containerd.
+// TestContainerdBlameByEvidence is [TestBlameByEvidence] on containerd.
 func TestContainerdBlameByEvidence(t *testing.T) {
 	t.Parallel()
 	c := newContainerd(t)

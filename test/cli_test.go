@@ -35,13 +35,13 @@ type command struct {
 	done     chan struct{}
 }
 
-// environment is the environment of every carma process. It hides the
-// configuration of the machine and the user.
+// environment returns the environment of every carma process. It hides the configuration of the
+// machine and the user.
 func environment(socket string) []string {
 	return append(os.Environ(), "CARMA_CONFIG=/dev/null", "CARMA_SOCKET="+socket, "TZ=UTC")
 }
 
-// begin starts a command. as is the user who runs it, the server's who if nil.
+// begin starts a command. as is the user who runs it, or the server's user if nil.
 func (s *server) begin(as *syscall.Credential, args ...string) *command {
 	s.t.Helper()
 	c := &command{t: s.t, cmd: exec.Command(s.cli, args...), done: make(chan struct{})}
@@ -132,7 +132,7 @@ func (s *server) decode(into any, args ...string) {
 	}
 }
 
-// lines is the output of a task, as carma logs prints it.
+// lines returns the output of a task, as carma logs prints it.
 func (s *server) lines(ref string) (stdout, stderr []string) {
 	s.t.Helper()
 	r := s.carma("logs", ref)

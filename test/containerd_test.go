@@ -41,7 +41,7 @@ func newContainerd(t *testing.T) *engines.Containerd {
 	return c
 }
 
-// simtaskArchive is a tar file with the image of the simulated task.
+// simtaskArchive returns a tar file with the image of the simulated task.
 func simtaskArchive(t *testing.T) string {
 	t.Helper()
 	bin := os.Getenv("TEST_SIMTASK")
@@ -66,7 +66,7 @@ func simtaskArchive(t *testing.T) string {
 	return path
 }
 
-// toolArchive is a tar file with the image of the tests' tool.
+// toolArchive returns a tar file with the image of the tests' tool.
 func toolArchive(t *testing.T) string {
 	t.Helper()
 	program, err := os.ReadFile(filepath.Join(scratch, "tool"))
@@ -149,7 +149,7 @@ func TestContainerd(t *testing.T) {
 	leftNothing(t, s, c)
 }
 
-// TestContainerdBar: a progress bar is read from containerd while it stands.
+// TestContainerdBar: a progress bar is read from containerd before its line ends.
 func TestContainerdBar(t *testing.T) {
 	t.Parallel()
 	c := newContainerd(t)

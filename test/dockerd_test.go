@@ -157,8 +157,8 @@ func (e *dockerd) copyImage(ref string) {
 
 func (e *dockerd) watch() *watcher { return e.seen }
 
-// starts are the starts of containers seen in all its lives, by task.attempt.
-// Starts before it is watched again are missing.
+// starts returns the starts of containers seen in all its lives, by task.attempt. Starts before
+// it is watched again are missing.
 func (e *dockerd) starts(instance string) map[string]int {
 	n := map[string]int{}
 	for _, w := range e.all {

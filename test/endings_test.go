@@ -72,8 +72,9 @@ func TestTranscriptIsNoOOM(t *testing.T) {
 	}
 }
 
-// TestOOMExit: an aborted program that says so, an exit code and a text of the program's own
-// mean that GPU memory ran out; a task that ends with 0 after an error has a note.
+// TestOOMExit checks that an aborted program whose output says so, a configured exit code and a
+// configured text count as a GPU OOM, and that a task that exits with 0 after an error has a
+// note.
 func TestOOMExit(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

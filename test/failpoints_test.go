@@ -26,8 +26,8 @@ var before = map[string]string{"sweep-removes": "worker-end-stored:kill"}
 // keepFew makes the daemon remove old tasks at most of its starts.
 var keepFew = []string{"--keep-tasks", "10"}
 
-// elsewhere says why a failpoint is never reached with a driver, or with simulated GPUs,
-// or is empty if it is reached.
+// elsewhere returns the reason why a failpoint is never reached with a driver or with simulated
+// GPUs, or empty if it is reached.
 func elsewhere(point, driver string) string {
 	switch {
 	case driver == "docker" && strings.HasPrefix(point, "containerd-"):
@@ -36,8 +36,8 @@ func elsewhere(point, driver string) string {
 	return ""
 }
 
-// nth is which visit of a point kills the daemon. The journal's points are
-// visited at the start already.
+// nth returns the visit of a failpoint at which the daemon dies. The journal's failpoints are
+// also visited when the daemon starts.
 func nth(point string) string {
 	for _, often := range []string{"journal-", "events-", "decisions-"} {
 		if strings.HasPrefix(point, often) {
@@ -85,8 +85,8 @@ func TestFailpoints(t *testing.T) {
 	table.print(t, points, drivers)
 }
 
-// sweep kills one daemon again and again, at another point each time. Two tasks
-// with changed grants run all the time, and others come and go.
+// sweep kills one daemon again and again, at another point each time. Two tasks with changed
+// grants run all the time, and others start and end.
 func (d sweepDriver) sweep(t *testing.T, points []failpoint.Point, table *sweep) {
 	l := d.prepare(t)
 	for i := range l.options {
@@ -153,8 +153,8 @@ func (l *lab) restart(point string) {
 	l.up()
 }
 
-// work makes tasks come and go: one runs, one follows it, one is stopped, one has
-// no image, one is removed.
+// work submits tasks: one runs, one depends on it, one is stopped, one has no image, one is
+// removed.
 func (l *lab) work(name string) {
 	l.t.Helper()
 	l.works++

@@ -292,17 +292,17 @@ func (l *lab) isRunning(names ...string) {
 	}
 }
 
-// train is a task of the simulated image.
+// train returns a task of the simulated image.
 func train(name string, mem units.Bytes, args ...string) api.Submit {
 	return api.Submit{Name: name, Image: image, Mem: int64(mem), Command: args, Pull: "never"}
 }
 
-// program is a task of the tests' tool.
+// program returns a task of the tests' tool.
 func program(name string, args ...string) api.Submit {
 	return api.Submit{Name: name, Image: tool, Mem: int64(512 * units.MiB), Command: args, Pull: "never"}
 }
 
-// grant is the memory allocated to the last attempt.
+// grant returns the memory allocated to the last attempt.
 func grant(t api.Task) units.Bytes {
 	if len(t.Attempts) == 0 {
 		return 0
@@ -387,8 +387,7 @@ func (l *lab) term() {
 	}
 }
 
-// engineVersion is the first line of a command's output, for the head of the
-// tables.
+// engineVersion returns the first line of a command's output, for the head of the tables.
 func engineVersion(command string) string {
 	out, err := exec.Command(command, "--version").Output()
 	if err != nil {

@@ -124,7 +124,7 @@ func (l *lab) engineBack() {
 	l.unseen += 1
 }
 
-// container is the engine's id for a task's last attempt.
+// container returns the engine's id for a task's last attempt.
 func (l *lab) container(name string) string {
 	l.t.Helper()
 	task := l.sees(name, "its start", func(t api.Task) bool { return t.Phase == "running" })
@@ -137,8 +137,8 @@ func (l *lab) container(name string) string {
 	return ""
 }
 
-// fate waits for the outcome of a task whose container somebody removed. Either
-// it runs again, or it says who removed it. It does not count as lost.
+// fate waits for the outcome of a task whose container somebody removed. Either it runs again,
+// or its reason says that somebody removed it. It does not count as lost.
 func (l *lab) fate(name string) string {
 	l.t.Helper()
 	task := l.sees(name, "its fate", func(t api.Task) bool { return t.Finished() || len(t.Attempts) > 1 && t.Phase == "running" })

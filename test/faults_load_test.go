@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// loadFaults are too much of something.
+// loadFaults are overloads.
 var loadFaults = []fault{
 	{name: "10,000 connections", inject: func(l *lab) string {
 		crowd := gather(l.t, l.socket, 54321, 10_000)

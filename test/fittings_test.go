@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// seen is run in a task and prints what each flag has come to, a line each. It ends
-// once the test has seen where its port is.
+// seen is the script of a task. It prints the effect of each flag, one per line. It ends once
+// the test has seen where its port is.
 const seen = `echo host $(hostname)
 echo groups $(id -G)
 echo core $(ulimit -c)
@@ -23,8 +23,8 @@ echo mounted $(cat /data/in)
 until [ -e /data/told ]; do sleep 0.1; done
 `
 
-// TestDockerFlagsSeen: what the flags of docker run that carma takes come to in a
-// real container.
+// TestDockerFlagsSeen checks the effects, in a real container, of the flags of docker run that
+// carma accepts.
 func TestDockerFlagsSeen(t *testing.T) {
 	s := newServer(t, "--allowed-devices", "/dev/full", "--allowed-mounts", "/")
 	s.start()

@@ -32,9 +32,9 @@ func floodLines(t *testing.T) int {
 // meanwhile.
 func TestLogFlood(t *testing.T) {
 	n := floodLines(t)
-	// A line has 48 bytes in our log and 77 in the engine's, which keeps at least
-	// twice the budget. The engine must keep everything, however late a reader on
-	// a busy machine is: nobody would know how much it deleted.
+	// A line has 48 bytes in our log and 77 in the engine's, which keeps at least twice the
+	// budget. The engine must keep all output, because a reader on a busy machine may be late, and
+	// the amount that the engine deletes is unknown.
 	all, some := fmt.Sprint(90*n), fmt.Sprint(42*n)
 	for name, c := range map[string]struct {
 		keep  string

@@ -54,7 +54,7 @@ func TestGPUsTasks(t *testing.T) {
 	t.Run("docker", func(t *testing.T) { runGPUTasks(t, gpuDocker(t), "runtime: the nvidia runtime is there", 0) })
 }
 
-// standin builds a program that plays the MPS control daemon.
+// standin builds a program that simulates the MPS control daemon.
 func standin(t *testing.T) *mps.Groups {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "m")

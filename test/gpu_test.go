@@ -40,7 +40,7 @@ func newToolkit(t *testing.T) toolkit {
 	return toolkit{runtime: filepath.Join(dir, "nvidia-runtime"), cdi: filepath.Join(dir, "cdi")}
 }
 
-// uuid is the UUID of a GPU of the toolkit.
+// uuid returns the UUID of a GPU of the toolkit.
 func uuid(i int) string { return fmt.Sprintf("GPU-00000000-0000-0000-0000-%012d", i) }
 
 // grants are the GPUs that the containers of a test get.
@@ -87,8 +87,8 @@ func seeTheirGPUs(t *testing.T, d containers.Driver, image string, mode containe
 		if len(lines) != 2 || lines[0] != strings.Join(want, " ") {
 			t.Errorf("%s: with GPUs %v it sees %q, want %q", mode, gpus, lines, want)
 		}
-		// In CDI mode the files set the variable to void, so that nobody injects
-		// twice. The containerd driver sets it back.
+		// In CDI mode the files set the variable to void, so that GPUs are not injected twice. The
+		// containerd driver sets it back.
 		if len(lines) == 2 && lines[1] != "NVIDIA_VISIBLE_DEVICES="+visible && lines[1] != "NVIDIA_VISIBLE_DEVICES=void" {
 			t.Errorf("%s: with GPUs %v it has %s", mode, gpus, lines[1])
 		}
@@ -112,8 +112,7 @@ func seeTheirGPUs(t *testing.T, d containers.Driver, image string, mode containe
 	}
 }
 
-// gpuDocker is a Docker for this test, with the toolkit's runtime and the tests'
-// image.
+// gpuDocker returns a Docker for this test, with the toolkit's runtime and the tests' image.
 func gpuDocker(t *testing.T) *docker.Driver {
 	t.Helper()
 	kit := newToolkit(t)
@@ -143,8 +142,7 @@ func TestGPUsDocker(t *testing.T) {
 	seeTheirGPUs(t, d, tool, containers.AttachRuntime, nil)
 }
 
-// gpuContainerd is a containerd for this test, with the toolkit and the tests'
-// image.
+// gpuContainerd returns a containerd for this test, with the toolkit and the tests' image.
 func gpuContainerd(t *testing.T) *containerd.Driver {
 	t.Helper()
 	kit := newToolkit(t)

@@ -10,8 +10,8 @@ import (
 )
 
 // TestHostMemory: a data loader that takes too much host memory is limited to unallocated
-// memory, and runs again with more; its neighbours live, one of them without a GPU. The
-// daemon is killed meanwhile, and the allocations stay.
+// memory, and runs again with more. Its neighbours are not affected, including a task without a
+// GPU. The daemon is killed meanwhile, and the allocations stay.
 func TestHostMemory(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--all-host-mem", "512M", "--all-cpus", "2")

@@ -97,7 +97,7 @@ func (l *loaded) stop() {
 	l.cmd = nil
 }
 
-// resident is the daemon's memory now and at its peak, in MB.
+// resident returns the daemon's memory now and at its peak, in MB.
 func (l *loaded) resident() (now, most float64) {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.cmd.Process.Pid))
 	for line := range strings.Lines(string(b)) {

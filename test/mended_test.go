@@ -49,7 +49,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// goTests are the names of all tests of the project, whatever their build tags.
+// goTests returns the names of all tests of the project with any build tags.
 func goTests(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

@@ -26,7 +26,7 @@ type pane struct {
 	width int
 }
 
-// needTmux leaves a test out where there is no tmux, except in CI.
+// needTmux skips a test if tmux is missing, except in CI.
 func needTmux(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {

@@ -58,7 +58,7 @@ func compilesEarly(t *testing.T, path string) {
 				t.Errorf("%s: regexp.%s at every start of carma; take lazyregexp.New (carma/internal/lazyregexp)", files.Position(s.Pos()), s.Sel.Name)
 			}
 		}
-		_, later := n.(*ast.FuncLit) // what a variable's function does is done when it is called
+		_, later := n.(*ast.FuncLit) // the body of a function variable runs when it is called
 		return !later
 	}
 	for _, d := range f.Decls {

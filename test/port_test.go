@@ -12,9 +12,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestNotebookPort: a server in a task, like a notebook's, answers at its port on
-// 127.0.0.1, also after the daemon was killed; from no other address of the machine;
-// and no more when the task has ended.
+// TestNotebookPort checks that a server in a task, like a notebook's, answers at its port on
+// 127.0.0.1, also after the daemon was killed. It answers at no other address of the machine,
+// and not after the task has ended.
 func TestNotebookPort(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

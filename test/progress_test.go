@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// newLearning starts a server on which others leave one GPU free. Simulated tasks print
-// at most twice a second by the wall clock, so at a low speed they are read better.
+// newLearning starts a server on which others leave one GPU free. Simulated tasks print at most
+// twice per second of wall-clock time, so a lower speed gives more accurate progress.
 func newLearning(t *testing.T, speed string) *server {
 	t.Helper()
 	s := newServer(t, "--policy", "carma", "--speed", speed)
@@ -54,8 +54,7 @@ var (
 	perStep   = regexp.MustCompile(`([\d.]+)s/it`)
 )
 
-// printedRate is the speed that a task has printed last, in steps per simulated
-// second.
+// printedRate returns the speed that a task has printed last, in steps per simulated second.
 func (s *server) printedRate(ref string) float64 {
 	s.t.Helper()
 	out, _ := s.lines(ref)
@@ -74,7 +73,7 @@ func (s *server) printedRate(ref string) float64 {
 	return rate
 }
 
-// near fails the test if a value is not right within a tenth.
+// near fails the test if a value differs by more than 10 %.
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if !(math.Abs(got/want-1) <= 0.1) {
@@ -82,9 +81,9 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// TestProgress: an unknown task is joined by another within five minutes. Its
-// progress, its end and what the other costs it are known within a tenth, also
-// after the daemon was killed.
+// TestProgress: an unknown task is joined by another within five minutes. Its progress, its
+// expected end and its slowdown by the other task are known within 10 %, also after the daemon
+// was killed.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	s := newLearning(t, "20")
@@ -100,7 +99,7 @@ func TestProgress(t *testing.T) {
 	s.sees(first, "a measured slowdown", func(_ api.Task, p *api.Progress) bool {
 		return p.Slowdown != nil && p.Slowdown.Basis == "measured"
 	})
-	s.kill() // what was measured is in the journal; output is read on
+	s.kill() // the measurements are in the journal, and the output is read further
 	s.start()
 	task := s.sees(first, "half of the work", func(_ api.Task, p *api.Progress) bool {
 		return p.Share > 0.5 && p.Slowdown != nil && p.ETABasis == "output"
@@ -125,7 +124,7 @@ func TestProgress(t *testing.T) {
 	if out := s.ok("ps"); !strings.Contains(out, "PROGRESS") {
 		t.Errorf("carma ps:\n%s", out)
 	}
-	// A third task waits for the GPU, for itself.
+	// A third task waits for an exclusive GPU.
 	third := s.submit("--exclusive", tool, "out:done")
 	if out := s.ok("why", third); !strings.Contains(out, "expected start: ") {
 		t.Errorf("carma why:\n%s", out)
@@ -147,8 +146,8 @@ func TestProgress(t *testing.T) {
 	s.verified()
 }
 
-// TestSlowingNeighbour: a task that slows another down beyond the cap is found and goes
-// back to the queue. The state of both says why.
+// TestSlowingNeighbour: a task that slows another down beyond the cap is detected and requeued,
+// and that the state of both tasks contains the reason.
 func TestSlowingNeighbour(t *testing.T) {
 	t.Parallel()
 	s := newLearning(t, "60")
@@ -169,7 +168,7 @@ func TestSlowingNeighbour(t *testing.T) {
 	if out := s.ok("why", heavy); !strings.Contains(out, "task "+light) {
 		t.Errorf("carma why:\n%s", out)
 	}
-	// The light one goes as if alone again, and the heavy one runs after it.
+	// The light task runs at its speed alone again, and the heavy task runs after it.
 	s.sees(light, "its speed alone", func(_ api.Task, p *api.Progress) bool { return p.Slowdown == nil && p.ETABasis == "output" })
 	s.speed(6000)
 	ended := s.succeeded(light, heavy)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// proxy stands between a daemon and the engine. While it is cut, the daemon
-// believes that the engine is down.
+// proxy forwards the daemon's connections to the engine. While it is cut, the engine seems to
+// be down.
 type proxy struct {
 	t    *testing.T
 	path string

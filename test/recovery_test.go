@@ -19,8 +19,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestRecovery: a task that asked for too little memory runs out of it on a
-// crowded GPU, gets more, and succeeds.
+// TestRecovery checks that a task that requested too little memory runs out of memory on a
+// shared GPU, gets more, and succeeds.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--speed", "60")
@@ -156,7 +156,7 @@ func TestForeign(t *testing.T) {
 	s.verified()
 }
 
-// stranger takes 30 GiB of a GPU without carma's knowledge, with docker run.
+// stranger allocates 30 GiB of a GPU with docker run, outside of carma.
 func (s *server) stranger(gpu string) string {
 	s.t.Helper()
 	cli := s.engine.cli

@@ -4,11 +4,11 @@ package test
 
 import "testing"
 
-// TestContainerdPrivateRegistry: the same on containerd.
+// TestContainerdPrivateRegistry is [TestPrivateRegistry] on containerd.
 func TestContainerdPrivateRegistry(t *testing.T) {
 	t.Parallel()
 	c := newContainerd(t)
 	s := newServer(t, "--driver", "containerd", "--containerd-address", c.Address())
 	s.borrowCommand()
-	s.privateRegistry(func(string) {}) // it goes with its containerd
+	s.privateRegistry(func(string) {}) // removed with its containerd
 }

@@ -17,8 +17,8 @@ import (
 	"carma/containers/containerstest"
 )
 
-// TestPrivateRegistry: two users of a server run an image of a registry that wants a login,
-// each by their own docker configuration. On Docker.
+// TestPrivateRegistry: two users of a server run an image of a registry that requires a login
+// on Docker, each with their own docker configuration.
 func TestPrivateRegistry(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -80,7 +80,7 @@ func (s *server) privateRegistry(drop func(image string)) {
 	refused(bob, "does not give it to you")
 	s.kill()
 	s.start()
-	succeeds(ann, "HTTP_PROXY=http://proxy.example:3128\n") // it is known to be hers
+	succeeds(ann, "HTTP_PROXY=http://proxy.example:3128\n") // her access is stored
 	bob.config(t, `{"auths": {}}`)
 	refused(bob, "is private")
 	if reg.Served("bob-there") != 0 {

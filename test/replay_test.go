@@ -77,7 +77,7 @@ func TestReplaySurvivesKills(t *testing.T) {
 		}
 	}
 	replay := s.beginReplay(t)
-	eventually(t, "the replay has begun", func() bool { // one that finds no daemon at first is refused
+	eventually(t, "the replay has begun", func() bool { // a replay without a daemon at its start is refused
 		list, err := s.api.Tasks(t.Context(), api.ListOptions{All: true})
 		return err == nil && len(list) > 1
 	})

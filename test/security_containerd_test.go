@@ -10,7 +10,7 @@ import (
 	"carma/containers/containerstest"
 )
 
-// TestSecurityMountRaceContainerd: the same attack on containerd.
+// TestSecurityMountRaceContainerd is [TestSecurityMountRace] on containerd.
 func TestSecurityMountRaceContainerd(t *testing.T) {
 	t.Parallel()
 	c := newContainerd(t)

@@ -27,7 +27,7 @@ const (
 	manyBound   = 450
 )
 
-// TestSecurityMemory: no submission and no listing makes the daemon large.
+// TestSecurityMemory: no submission and no listing takes much memory of the daemon.
 func TestSecurityMemory(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -138,7 +138,7 @@ func (a *attacker) pageOf(before int64) (tasks int, next int64) {
 	return len(list), next
 }
 
-// resident is the daemon's memory now and at its peak, in MB, without its program's file
+// resident returns the daemon's memory now and at its peak, in MB, without its program's file
 // as far as that is in memory now.
 func (s *server) resident() (now, most int) {
 	file := 0

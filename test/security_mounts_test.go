@@ -82,11 +82,11 @@ func TestSecurityMountRace(t *testing.T) {
 	mountRace(newAttacker(newServer(t)))
 }
 
-// mountRace launches tasks that mount one path 20 times each. Each mount is opened
-// separately, so all 20 are tries; the content of each is read. The path is inside for a
-// moment, then outside for a moment. So some tasks are accepted, and the path is often
-// outside when the engine mounts it. This continues, with repeated kills of the daemon,
-// until enough mounts have been made.
+// mountRace launches tasks that mount one path 20 times each. Each mount is opened separately,
+// so all 20 are tries; the content of each is read. The path alternates between the allowed
+// folder and the other one. So some tasks are accepted, and the path is often outside when the
+// engine mounts it. This continues, with repeated kills of the daemon, until enough mounts have
+// been made.
 func mountRace(a *attacker) {
 	t := a.t
 	t.Helper()
@@ -145,7 +145,7 @@ func mountRace(a *attacker) {
 		eventually(t, "a task has ended", func() bool { return len(a.ended()) > before })
 		a.kill()
 		a.start()
-		for have := len(a.ended()); have < before+3*n; { // waits for progress, because many tasks take their time
+		for have := len(a.ended()); have < before+3*n; { // waits until more tasks end, because many tasks take long
 			last := have
 			eventually(t, "one more task has ended", func() bool { have = len(a.ended()); return have > last })
 		}
@@ -174,7 +174,7 @@ func mountRace(a *attacker) {
 	})
 }
 
-// ended are the finished tasks.
+// ended returns the finished tasks.
 func (a *attacker) ended() (list []api.Task) {
 	a.t.Helper()
 	all, err := a.api.Tasks(a.t.Context(), api.ListOptions{All: true, Limit: 10_000})

@@ -39,7 +39,7 @@ func (a *attacker) dialAs(uid uint32) (c net.Conn, err error) {
 	return c, err
 }
 
-// client is an HTTP client that connects to the daemon as a user.
+// client returns an HTTP client that connects to the daemon as a user.
 func (a *attacker) client(uid uint32) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return a.dialAs(uid) }}}
 }
@@ -65,8 +65,8 @@ func (a *attacker) ask(uid uint32, method, path, body string) (int, string) {
 // userConnections is the largest number of connections of one user in TestSecurityWalls.
 const userConnections = 200
 
-// TestSecurityWalls attacks the isolation between users and prints one line for each
-// attack. The mounts have tests of their own.
+// TestSecurityWalls attacks the isolation between users and prints one line for each attack.
+// Other tests attack the mounts.
 func TestSecurityWalls(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

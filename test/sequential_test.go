@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestSequential: the packages that the Makefile tests without the race detector start no
-// goroutine, neither they nor their tests.
+// TestSequential: the packages that the Makefile tests without the race detector, and their
+// tests, start no goroutine.
 func TestSequential(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {

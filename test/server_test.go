@@ -35,8 +35,8 @@ type server struct {
 
 	mounted bool // the data folder is a file system of its own
 
-	log    stream // output of all its lives
-	life   int    // where the output of its present life begins
+	log    stream // output of all its runs
+	life   int    // position at which the output of the present run begins
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is reaped
 }

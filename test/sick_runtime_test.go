@@ -38,10 +38,10 @@ exit 1
 `
 
 // TestSickRuntime (R6) breaks a real engine: its runtime is missing, or fails as without
-// control groups or without a GPU's device node, or its control groups are really gone.
-// Tasks must wait and lose no attempt. Launching must pause, except for test launches at
-// growing intervals. The commands must name cause and remedy, and tasks must run again
-// without help.
+// control groups or without a GPU's device node, or its control groups are really unmounted.
+// Tasks must wait and lose no attempt. Launching must pause, except for probe launches at
+// growing intervals. The commands must show cause and remedy, and tasks must run again without
+// an action by anybody.
 func TestSickRuntime(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -146,9 +146,9 @@ func TestSickRuntime(t *testing.T) {
 	}
 }
 
-// pauses waits until launching pauses for a cause and three test launches have
-// failed. Each must put off the next one twice as long as the last: 1 s, 2 s and
-// 4 s with a back-off of 1 s, plus the time of a launch.
+// pauses waits until launching pauses for a cause and three probe launches have failed. Each
+// must delay the next one for twice as long as the last: 1 s, 2 s and 4 s with a back-off of 1
+// s, plus the time of a launch.
 func (s *server) pauses(cause string) {
 	s.t.Helper()
 	var tests []time.Time
@@ -163,7 +163,7 @@ func (s *server) pauses(cause string) {
 		}
 		next := info.Trouble[i].NextTest
 		if next.Sub(info.Now) > time.Minute {
-			return false // a test launch is in progress
+			return false // a probe launch is in progress
 		}
 		if len(tests) == 0 || !next.Equal(tests[len(tests)-1]) {
 			tests = append(tests, next)
@@ -177,7 +177,7 @@ func (s *server) pauses(cause string) {
 	}
 }
 
-// readyz is the daemon's answer to /readyz, in one line.
+// readyz returns the daemon's answer to /readyz, in one line.
 func (s *server) readyz() string {
 	s.t.Helper()
 	cli := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

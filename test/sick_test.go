@@ -30,9 +30,9 @@ func (e *dockerd) inNamespace(name string, args ...string) {
 	}
 }
 
-// TestBridgeGone (R4): somebody removes the bridge of a real engine. No task may fail;
-// why and doctor must name the cause and the remedy. After a restart of the engine tasks
-// run again without help.
+// TestBridgeGone (R4): somebody removes the bridge of a real engine. No task may fail; why and
+// doctor must name the cause and the remedy. After a restart of the engine, tasks run again
+// without another action.
 func TestBridgeGone(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("no ip here")

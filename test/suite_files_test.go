@@ -25,11 +25,11 @@ func (s *server) suiteFiles() []string {
 	return files
 }
 
-// TestSuiteFiles: secrets, configs and copied files of an ordinary user's suite, for
-// helpers with a user, without one and with a folder of the host, and for tasks. Each
-// belongs to its container's user and cannot be changed, and outlives a crash of the
-// helper and a kill of the daemon. The daemon keeps them where only root can look, and
-// as long as they are used.
+// TestSuiteFiles: secrets, configs and copied files of an ordinary user's suite, for helpers
+// with a user, without one and with a folder of the host, and for tasks. Each belongs to its
+// container's user and cannot be changed, and survives a crash of the helper and a kill of the
+// daemon. The daemon keeps them in a folder that only root can read, for as long as they are
+// used.
 func TestSuiteFiles(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -80,7 +80,7 @@ configs: {conf: {content: "lr: 0.1\n"}}
 			}
 		}
 	}
-	if kept := s.suiteFiles(); len(kept) != 4 { // the task's are gone
+	if kept := s.suiteFiles(); len(kept) != 4 { // the task's files are removed
 		t.Errorf("kept: %q", kept)
 	}
 	for _, path := range append(s.suiteFiles(), filepath.Join(s.dir, "suite-files")) {
@@ -118,10 +118,10 @@ configs: {conf: {content: "lr: 0.1\n"}}
 	s.checkContainers()
 }
 
-// TestSecuritySuiteFiles: an ordinary user cannot have anything written into root's
-// folder of allowed-mounts: not by the target of a config, however it is written, nor
-// by mount points and working folders, nor by links of the image or of a mounted
-// folder. In a folder of the user's own, what is missing is made, as the user's.
+// TestSecuritySuiteFiles: an ordinary user cannot have anything written into root's folder of
+// allowed-mounts: neither by the target of a config in any spelling, nor by mount points and
+// working folders, nor by links of the image or of a mounted folder. In a folder of the user,
+// missing mount points are made with the user as owner.
 func TestSecuritySuiteFiles(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

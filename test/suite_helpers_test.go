@@ -52,7 +52,7 @@ func (h *helped) as(args ...string) result {
 	return h.begin(h.who, args...).wait()
 }
 
-// made are the containers, networks and volumes of the daemon's helpers.
+// made returns the containers, networks and volumes of the daemon's helpers.
 func (h *helped) made() (containers, networks, volumes int) {
 	h.t.Helper()
 	of := client.Filters{}
@@ -94,7 +94,7 @@ func (h *helped) clear() {
 	}
 }
 
-// helper waits until a helper is as is says.
+// helper waits until a helper satisfies is.
 func (h *helped) helper(name, what string, is func(*api.HelperState) bool) (found api.HelperState) {
 	h.t.Helper()
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {

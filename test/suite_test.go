@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// shipped is a suite that ships with carma, changed to the tests' image.
+// shipped returns a suite that ships with carma, changed to the tests' image.
 func shipped(t *testing.T, s *server, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("../configs/suites", name+".compose.yaml"))

@@ -34,7 +34,7 @@ func (s *server) steps(name, time, peak string, flags ...string) string {
 	return s.submit(append(args, image, "resnet18_cifar100_20e_1", "--peak", peak, "--time", time, "--print", "steps")...)
 }
 
-// undisturbed is the output of such a task that nobody suspends.
+// undisturbed returns the output of such a task without a suspension.
 func (s *server) undisturbed(peak string, flags ...string) []string {
 	s.t.Helper()
 	s.speed(6000)

@@ -139,8 +139,8 @@ func (s *server) piped(input string, args ...string) result {
 	return result{args: args, out: out.String(), err: errs.String(), code: cmd.ProcessState.ExitCode()}
 }
 
-// TestTerminal: a task with a terminal on the real engine: left by keys and taken
-// again, followed over a kill of the daemon and a change of the window's size.
+// TestTerminal: a task with a terminal on the real engine: detached by keys and attached again,
+// and attached over a kill of the daemon and a change of the window's size.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--idle-stop", "0s")
@@ -205,8 +205,8 @@ func (s *server) terminal() {
 	}
 }
 
-// TestInside: input from a pipe; a server in a task like a notebook's, reached by
-// exec; a command ends with its caller, and is its owner's alone.
+// TestInside: input from a pipe; a server in a task like a notebook's, reached by exec; a
+// command ends with its caller, and only its owner can use it.
 func TestInside(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--idle-stop", "0s")

@@ -184,8 +184,8 @@ func TestTopOfOthers(t *testing.T) {
 	p.shows("ended with code 0")
 }
 
-// TestTopElsewhere: where there is no terminal for it, the view says what to use; tables
-// are repainted in place.
+// TestTopElsewhere: without a suitable terminal, the view prints an alternative, and tables are
+// repainted in place.
 func TestTopElsewhere(t *testing.T) {
 	t.Parallel()
 	needTmux(t)

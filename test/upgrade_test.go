@@ -16,7 +16,7 @@ import (
 	"carma/internal/units"
 )
 
-// carmaBuild is a program that takes over journals of others.
+// carmaBuild is a build of carma that takes over journals of other builds.
 type carmaBuild struct{ name, path string }
 
 // programs returns the builds in TEST_BUILDS ("NAME=PATH ...") that want accepts, see

@@ -14,8 +14,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestUsers: everybody may submit, as themselves. Nobody may change the tasks of
-// others, or the host.
+// TestUsers checks that every user may submit tasks that run as that user, and that no user can
+// change the tasks of others or the host.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -151,8 +151,7 @@ func (w *watcher) of(instance string) []life {
 	return list
 }
 
-// starts counts how often the container of each attempt was started, by
-// task.attempt.
+// starts returns the number of starts of each attempt's container, by task.attempt.
 func (w *watcher) starts(instance string) map[string]int {
 	n := map[string]int{}
 	for _, l := range w.of(instance) {

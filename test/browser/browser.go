@@ -1,5 +1,5 @@
-// Package browser is Chromium for tests of pages: it says what the browser has complained
-// about and what it has asked for, checks pages with axe, and takes pictures.
+// Package browser is Chromium for tests of pages: it reports the browser's errors and requests,
+// checks pages with axe, and takes pictures.
 package browser
 
 import (
@@ -155,8 +155,7 @@ func (b *Browser) Picture(name string) {
 	}
 }
 
-// Paper writes the page as it is printed below CARMA_PICTURES, if that is set; it is
-// printed anyway.
+// Paper prints the page to a PDF. It stores the PDF below CARMA_PICTURES, if that is set.
 func (b *Browser) Paper(name string) {
 	b.t.Helper()
 	pdf, err := chromedp.Run(b.ctx, chromedp.PrintToPDF())

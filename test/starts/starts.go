@@ -1,5 +1,5 @@
-// Package starts hears from a containerd which containers are started: a witness of its
-// own for tests that kill a daemon, which is not asked.
+// Package starts reads from containerd's events which containers are started. Tests that kill a
+// daemon use it as evidence that is independent of the daemon.
 package starts
 
 import (

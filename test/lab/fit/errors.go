@@ -61,7 +61,7 @@ func shippedErrors(all []pairs.Pair) string {
 	}, "\n")
 }
 
-// withoutSteps are the same pairs when the tasks' steps are not known.
+// withoutSteps returns the same pairs when the tasks' steps are not known.
 func withoutSteps(all []pairs.Pair) []pairs.Pair {
 	out := slices.Clone(all)
 	for i := range out {

@@ -27,7 +27,7 @@ func fit(all []pairs.Pair) sim.Model {
 	return model(x)
 }
 
-// stepDefault is the regression of log step on SMACT over the pairs' tasks.
+// stepDefault returns the regression of log step on SMACT over the pairs' tasks.
 func stepDefault(all []pairs.Pair) sim.Model {
 	seen := map[string]bool{}
 	var n, sx, sy, sxx, sxy float64

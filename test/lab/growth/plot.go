@@ -51,8 +51,8 @@ func plot(all []*series) string {
 	return b.String()
 }
 
-// logarithmic is the factor by which time per event grows from first to n tasks
-// if it grows with the logarithm.
+// logarithmic returns the factor by which time per event grows from first to n tasks if it
+// grows with the logarithm.
 func logarithmic(first, n int) float64 { return math.Log(float64(n)) / math.Log(float64(first)) }
 
 func text(b *strings.Builder, x, y float64, anchor, colour, s string) {

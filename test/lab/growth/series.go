@@ -62,7 +62,7 @@ func (p *point) add(line string) error {
 	return nil
 }
 
-// spread is the least, the median and the most of a value over the runs.
+// spread returns the least, the median and the most of a value over the runs.
 func (p *point) spread(of func(run) float64) (least, median, most float64) {
 	sorted := slices.Clone(p.runs)
 	slices.SortFunc(sorted, func(a, b run) int { return cmp.Compare(of(a), of(b)) })

@@ -81,8 +81,8 @@ func isServer(pid int) bool {
 // notMPS begins the verdict on a run without any MPS client.
 const notMPS = "not MPS:"
 
-// verdict says what kind of run it really was, or is empty if this number of tasks were
-// all clients of MPS.
+// verdict returns a text about the real mode of the run, or "" if all of this number of tasks
+// were clients of MPS.
 func (c *clients) verdict(tasks int) string {
 	var with, without int
 	for _, client := range c.seen {

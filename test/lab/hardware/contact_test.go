@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// sessionAt is a session without a card that writes to a folder.
+// sessionAt returns a session without a card that writes to a folder.
 func sessionAt(t *testing.T, phases ...string) (*session, *bytes.Buffer) {
 	t.Helper()
 	var file bytes.Buffer
@@ -23,7 +23,7 @@ func sessionAt(t *testing.T, phases ...string) (*session, *bytes.Buffer) {
 	}, &file
 }
 
-// watched is a writer that calls do when a line has certain words.
+// watched is a writer that calls do when a line contains a text.
 type watched struct {
 	at, saw string
 	do      func() string
@@ -116,7 +116,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// If a run was not of its mode, the table and the page say so.
+// If a run had another mode than planned, the table and the page report it.
 func TestNoteOnMPS(t *testing.T) {
 	r, dir := sample(), t.TempDir()
 	r.Suite[1].Mode, r.Suite[1].Note = "mps", "not MPS: none of 2 processes on the GPU was a client"

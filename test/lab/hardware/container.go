@@ -14,8 +14,8 @@ import (
 	"carma/containers/cdi"
 )
 
-// mounts are the folders of this machine that a task gets, read-only: the system's, and
-// the folders of the Python with PyTorch.
+// mounts returns the folders of this machine that a task gets, read-only: the system's, and the
+// folders of the Python with PyTorch.
 func (s *session) mounts() (args []string) {
 	tops := bare.Folders()
 	for _, dir := range slices.Concat(s.plan.folders, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))) {
@@ -37,8 +37,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// cdiSpec is a CDI file with the device nodes of one card. It needs no libraries,
-// because the tasks have the machine's own.
+// cdiSpec returns a CDI file with the device nodes of one card. It needs no libraries, because
+// the tasks have the machine's own.
 func cdiSpec(uuid string, minor int) ([]byte, error) {
 	type node struct {
 		Path string `json:"path"`

@@ -123,14 +123,14 @@ func (d *daemon) carma(ctx context.Context, args ...string) ([]byte, error) {
 	return d.carmaOutput(ctx, append(args, "--socket", d.socket)...)
 }
 
-// mpsCommand is a carma command for the MPS control daemons of this daemon.
+// mpsCommand returns a carma command for the MPS control daemons of this daemon.
 func (d *daemon) mpsCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, "carma"), append([]string{"mps"}, args...)...)
 	cmd.Env = append(os.Environ(), "CARMA_MPS_DIR="+d.mps)
 	return cmd
 }
 
-// energy is the card's energy counter, in joules.
+// energy returns the card's energy counter, in joules.
 func (d *daemon) energy(ctx context.Context) (float64, error) {
 	out, err := d.carma(ctx, "gpus", "--json")
 	if err != nil {

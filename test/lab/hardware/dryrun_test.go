@@ -27,7 +27,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// rows are the rows of a CSV file, by column.
+// rows returns the rows of a CSV file, by column.
 func rows(t *testing.T, dir, name string) (out []map[string]string) {
 	t.Helper()
 	all, err := csv.NewReader(opened(t, dir, name)).ReadAll()
@@ -291,8 +291,8 @@ func playedDriver(t *testing.T) string {
 	return path
 }
 
-// suspend.py goes through all its steps with a library that plays the driver, and
-// the phase keeps its table.
+// suspend.py goes through all its steps with a library that simulates the driver, and the phase
+// keeps its table.
 func TestSuspendScript(t *testing.T) {
 	library := playedDriver(t)
 	s, _ := sessionAt(t)

@@ -103,7 +103,7 @@ func (s *session) ownContainerd(ctx context.Context) (*engine, error) {
 	}, nil
 }
 
-// complaints are the lines of a log above level info.
+// complaints returns the lines of a log above level info.
 func complaints(log string) string {
 	var lines []string
 	for line := range strings.Lines(log) {

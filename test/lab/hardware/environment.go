@@ -43,8 +43,8 @@ type contextStage struct {
 	Device   int64  `json:"device"`   // in use on the card, less what was in use before
 }
 
-// open finds the card and the Python. If they are missing, the report says so. In
-// a run that should measure, that is an error.
+// open finds the card and the Python. The report lists missing tools. In a run that should
+// measure, that is an error.
 func (s *session) open(ctx context.Context) error {
 	if err := s.findPython(ctx); err != nil {
 		if !s.dryRun {
@@ -149,7 +149,7 @@ func (s *session) context(ctx context.Context) error {
 	}
 }
 
-// versions are the versions of Python and its packages.
+// versions returns the versions of Python and its packages.
 func (s *session) versions() (facts []fact) {
 	for _, name := range slices.Sorted(maps.Keys(s.software.Versions)) {
 		facts = append(facts, fact{name, s.software.Versions[name]})

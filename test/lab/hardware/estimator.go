@@ -95,8 +95,8 @@ func (s *session) inPool(ctx context.Context, jobs []trained, memory *memoryOfGr
 	done.Wait()
 }
 
-// room is the memory that trainings may take at once. Without a card they run one
-// at a time.
+// room returns the memory that trainings may take at once. Without a card they run one at a
+// time.
 func (s *session) room() *room {
 	if s.card == nil {
 		return newRoom(1, 1)
@@ -133,7 +133,7 @@ func (s *session) trainOne(ctx context.Context, job trained, memory *memoryOfGro
 	return job
 }
 
-// measured is the only row of a file of carma_train.measure.
+// measured returns the only row of a file of carma_train.measure.
 func measured(path string) (map[string]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -154,7 +154,7 @@ func measured(path string) (map[string]string, error) {
 	return row, nil
 }
 
-// integer is a number in a column; 0 if it is NA.
+// integer returns the number in a column, or 0 if it is NA.
 func integer(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n

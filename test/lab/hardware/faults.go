@@ -224,7 +224,7 @@ func (s *session) mpsFaults(ctx context.Context, e *engine) error {
 	return f.end(ctx, notes)
 }
 
-// phaseOf is a task's phase and the outcomes of its attempts.
+// phaseOf returns a task's phase and the outcomes of its attempts.
 func (f *faulty) phaseOf(ctx context.Context, id string) string {
 	task, err := api.NewClient(f.socket).Task(ctx, id)
 	if err != nil {

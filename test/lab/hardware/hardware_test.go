@@ -114,7 +114,7 @@ func TestTrainings(t *testing.T) {
 	}
 }
 
-// sample is a report with invented figures.
+// sample returns a report with invented figures.
 func sample() *report {
 	a, b := training{"resnet50", "imagenet", 64, plain}, training{"gpt2", "wikitext2", 4, plain}
 	r := &report{
@@ -300,7 +300,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Without Python and an engine a dry run goes through all phases, and each says why it
+// Without Python and an engine a dry run goes through all phases, and each reports why it
 // measured nothing.
 func TestNothingHere(t *testing.T) {
 	dir := t.TempDir()

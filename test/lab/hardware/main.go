@@ -43,7 +43,7 @@ type options struct {
 	dryRun, noContainers         bool
 }
 
-// shares of the time, by phase. Time that a phase leaves goes to the later ones.
+// shares of the time, by phase. Time that a phase does not use is added to later phases.
 var shares = map[string]float64{"environment": 0.04, "estimator": 0.21, "pairs": 0.37, "suite": 0.38, "faults": 0.26, "suspend": 0.34, "suspend-tasks": 0.4}
 
 // phaseNames are in the order in which the phases run. The suite takes its
@@ -250,8 +250,8 @@ func (s *session) phase(ctx context.Context, name string, limit time.Duration, f
 // without the context no estimate can be scored.
 const leastEnvironment = 60
 
-// share is the time of the i-th phase: its part of the time left for it and the
-// later ones, less a margin to end in.
+// share returns the time of the i-th phase: its part of the time left for it and the later
+// ones, less a margin to end in.
 func (s *session) share(i int) time.Duration {
 	left := s.minutes*60 - time.Since(s.began).Seconds() - 10
 	if phaseNames[i] == "environment" {
@@ -266,7 +266,7 @@ func (s *session) share(i int) time.Duration {
 	return time.Duration(max(1, left*shares[phaseNames[i]]/sum) * float64(time.Second))
 }
 
-// remaining is the time left of a phase.
+// remaining returns the time left of a phase.
 func remaining(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -279,8 +279,8 @@ func (s *session) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "%6.1f s  "+format+"\n", append([]any{time.Since(s.began).Seconds()}, args...)...)
 }
 
-// notMeasured says why a phase has no result on this machine. That is no failure of the
-// suite.
+// notMeasured is the reason why a phase has no result on this machine. That is no failure of
+// the suite.
 type notMeasured struct{ why string }
 
 func (e *notMeasured) Error() string { return e.why }

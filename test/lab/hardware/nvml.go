@@ -47,7 +47,7 @@ func settings(library lib.Interface, uuid string) []fact {
 	return append(facts, cardSettings(device, has)...)
 }
 
-// minor is the number N of a card's /dev/nvidiaN.
+// minor returns the number N of a card's /dev/nvidiaN.
 func minor(library lib.Interface, uuid string) (int, error) {
 	if ret := library.Init(); ret != lib.SUCCESS {
 		return 0, fmt.Errorf("NVML: %v", ret)
@@ -106,7 +106,7 @@ func driverFacts(uuid string) []fact { return settings(lib.New(), uuid) }
 
 func minorOf(uuid string) (int, error) { return minor(lib.New(), uuid) }
 
-// cardSettings are the settings of one card.
+// cardSettings returns the settings of one card.
 func cardSettings(device lib.Device, has func(string) bool) (facts []fact) {
 	tell := func(name, symbol string, ask func() (any, lib.Return)) {
 		if !has(symbol) {

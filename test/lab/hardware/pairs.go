@@ -136,7 +136,7 @@ func (s *session) again(ctx context.Context, profiles []profile, first []float64
 	return nil
 }
 
-// turn is the time of one measurement.
+// turn returns the time of one measurement.
 func (s *session) turn() time.Duration {
 	return time.Duration((s.plan.window + 2*s.plan.warm + 0.3) * float64(time.Second))
 }

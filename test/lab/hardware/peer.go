@@ -83,8 +83,7 @@ func (p *peer) end() {
 	_ = p.cmd.Wait()
 }
 
-// inPython is a command for the Python with PyTorch, on the card of the
-// measurements.
+// inPython returns a command for the Python with PyTorch, on the card of the measurements.
 func (s *session) inPython(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.python, args...)
 	// A measurement starts its own processes. None may continue when its time is over.

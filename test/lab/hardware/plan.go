@@ -32,7 +32,7 @@ var (
 	momentum = manner{optimizer: "sgd-momentum"}
 )
 
-// args are the arguments of carma_train.
+// args returns the arguments of carma_train.
 func (t training) args() []string {
 	return append([]string{t.model, "--dataset", t.dataset, "--batch-size", strconv.Itoa(t.batch)}, t.flags()...)
 }
@@ -201,7 +201,7 @@ var dryPlan = plan{
 	},
 }
 
-// simulated is the workload that simtask plays instead of a training.
+// simulated is the workload that simtask simulates instead of a training.
 var simulated = map[string]string{
 	"resnet50":     "resnet50-imagenet-bs64",
 	"mobilenet_v2": "mobilenet-v2-imagenet-bs64",
@@ -210,13 +210,13 @@ var simulated = map[string]string{
 
 // The methods below are for the report's template.
 
-// ID is the training's name in files and tasks.
+// ID returns the training's name in files and tasks.
 func (t training) ID() string { return t.id() }
 
-// Name is the training's name in the catalogue.
+// Name returns the training's name in the catalogue.
 func (t training) Name() string { return t.name() }
 
-// Batch is the batch size.
+// Batch returns the batch size.
 func (t training) Batch() int { return t.batch }
 
 // Suffix ends the names of its file and profiles.
@@ -231,6 +231,6 @@ func (t trained) Beyond() int64 {
 	return t.Process - t.Reserved
 }
 
-// Beyond is the memory of a task as carma saw it, beyond its PyTorch's reserved
-// memory, in bytes.
+// Beyond returns the memory of a task as carma saw it, beyond its PyTorch's reserved memory, in
+// bytes.
 func (t taskRun) Beyond() int64 { return t.beyond() }

@@ -27,16 +27,16 @@ func withoutGroups(t *testing.T, before string) (dir, out string, code int) {
 	return dir, string(b), code
 }
 
-// TestNoGroups: on a machine that has mounted no control groups the suite mounts them.
-// If it may not, it has failed, and says what is missing and how to mend it.
+// TestNoGroups: on a machine that has mounted no control groups the suite mounts them. If it
+// may not, it fails and prints what is missing and the fix.
 func TestNoGroups(t *testing.T) {
 	dir, out, code := withoutGroups(t, "")
 	text := reportIn(t, dir)
 	if !strings.Contains(text, "| control groups | "+noGroups+" |") || !strings.Contains(text, "| control groups for this run | version 2, mounted by the suite |") {
 		t.Errorf("%s\n%s", out, text)
 	}
-	// Where the kernel's controllers are taken by version 1, containers cannot be made
-	// by version 2, and that is said.
+	// Where the kernel's controllers are taken by version 1, containers cannot be made by version
+	// 2, and the error says so.
 	if code != 0 && !strings.Contains(text, "starts failed: ") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
@@ -75,7 +75,7 @@ func TestNodeMissing(t *testing.T) {
 	if err := os.WriteFile(idle, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// A Python that has what the suite looks for; no container gets so far as to run it.
+	// A Python with the required modules. No container runs long enough to use it.
 	python := filepath.Join(dir, "python")
 	answer := `{"stage":"imported","versions":{"torch":"2"},"executable":"` + python + `","folders":[],"gpu":true}`
 	if err := os.WriteFile(python, []byte("#!/bin/sh\necho '"+answer+"'\nread x\n"), 0o755); err != nil {

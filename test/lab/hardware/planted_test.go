@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportIn is the report of a run.
+// reportIn returns the report of a run.
 func reportIn(t *testing.T, dir string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "report.md"))
@@ -20,8 +20,8 @@ func reportIn(t *testing.T, dir string) string {
 	return string(b)
 }
 
-// TestNoEngine: on a machine without containerd, runc and docker the suite has failed,
-// and says what is missing. With --no-containers it is left out.
+// TestNoEngine: on a machine without containerd, runc and docker the suite fails and prints
+// what is missing. With --no-containers it skips the containers.
 func TestNoEngine(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	folders := driverFolders
@@ -46,8 +46,8 @@ func TestNoEngine(t *testing.T) {
 	}
 }
 
-// TestUnpacked: run.sh takes the programs of the pack where Go is missing, with tar and
-// xz or with Python alone, and says what is wrong if it can neither.
+// TestUnpacked: run.sh takes the programs of the pack where Go is missing, with tar and xz or
+// with Python alone, and prints the problem if neither is possible.
 func TestUnpacked(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -136,8 +136,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestWakeCUDA: many machines make /dev/nvidia-uvm for the first CUDA process, so one is
-// run before the CDI file is written; if it does not help, that is said.
+// TestWakeCUDA: many machines make /dev/nvidia-uvm for the first CUDA process, so the suite
+// runs one before it writes the CDI file, and reports if that did not help.
 func TestWakeCUDA(t *testing.T) {
 	if exists("/dev/nvidia-uvm") {
 		t.Skip("it is there")
@@ -162,8 +162,8 @@ func TestWakeCUDA(t *testing.T) {
 	}
 }
 
-// TestOverlayable: where a folder's own file system carries no overlay, as in a
-// container, containerd's folder becomes a tmpfs.
+// TestOverlayable: if a folder's file system does not support overlays, as in a container,
+// containerd's folder becomes a tmpfs.
 func TestOverlayable(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")

@@ -47,7 +47,7 @@ func (r *report) fail(phase string, err error) {
 
 func (r *report) failed() bool { return len(r.Failures) > 0 }
 
-// failure is the run's error.
+// failure returns the run's error.
 func (r *report) failure() error {
 	if !r.failed() {
 		return nil
@@ -72,7 +72,7 @@ func (r *report) write(folder string) error {
 	return errors.Join(pageTemplate.Execute(file, r), file.Close())
 }
 
-// Overhead is the memory of a process beyond PyTorch's allocator, in bytes.
+// Overhead returns the memory of a process beyond PyTorch's allocator, in bytes.
 func (r *report) Overhead() int64 { return r.overhead() }
 
 // actual returns the memory of a training's process, in bytes: as NVML listed it, or

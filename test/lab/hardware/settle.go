@@ -81,7 +81,8 @@ func (d *daemon) hopeless(ctx context.Context, ids []string) error {
 	}
 }
 
-// stuck says why a task will not run, from its last attempts, or is empty if it may run.
+// stuck returns the reason why a task will not run, from its last attempts, or "" if it may
+// run.
 func stuck(task *api.Task) string {
 	failed := 0
 	for _, a := range slices.Backward(task.Attempts) {

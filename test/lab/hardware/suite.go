@@ -257,7 +257,7 @@ func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float6
 	return run, nil
 }
 
-// noMPS says why MPS cannot be tried here, or is empty if it can.
+// noMPS returns the reason why MPS cannot be tried on this machine, or "" if it can.
 func (s *session) noMPS() string {
 	if s.card == nil {
 		return "a simulated GPU has no MPS"

@@ -248,7 +248,7 @@ func resultText(err error) string {
 	return "done"
 }
 
-// lossesOf are the losses that a training has printed, by step.
+// lossesOf returns the losses that a training has printed, by step.
 func lossesOf(text string) map[int]string {
 	losses := map[int]string{}
 	for line := range strings.Lines(text) {

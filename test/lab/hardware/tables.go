@@ -34,7 +34,7 @@ func (t *table) write(folder, name string) error {
 	return cmp.Or(err, file.Close())
 }
 
-// figure is a number in a table; 0 means not measured, and becomes empty.
+// figure returns a number in a table; 0 means not measured, and becomes empty.
 func figure(x float64, digits int) string {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
@@ -155,8 +155,8 @@ func (r *report) writeSuite(folder string) error {
 	return each.write(folder, "tasks.csv")
 }
 
-// beyond is the memory of a task as carma saw it, beyond its PyTorch's reserved memory,
-// in bytes: the CUDA context, if carma's readings met the peak. It is 0 if unknown.
+// beyond returns the memory of a task as carma saw it, beyond its PyTorch's reserved memory, in
+// bytes: the CUDA context, if carma's readings met the peak. It is 0 if unknown.
 func (t taskRun) beyond() int64 {
 	if t.Reserved == 0 || t.Peak == 0 {
 		return 0
@@ -164,8 +164,8 @@ func (t taskRun) beyond() int64 {
 	return t.Peak - t.Reserved
 }
 
-// slowdown is the slowdown of a run's tasks against the first run, which is
-// exclusive: mean and largest.
+// slowdown returns the slowdown of a run's tasks against the first run, which is exclusive:
+// mean and largest.
 func (r *report) slowdown(run suiteRun) (mean, most float64) {
 	n := 0
 	for i, task := range run.Tasks {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestPicture: colours, areas and wide characters have the same places as on the
-// terminal; the picture is XML, whatever the screen shows.
+// TestPicture: colours, areas and wide characters have the same places as on the terminal; the
+// picture is valid XML for any screen.
 func TestPicture(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "1"), filepath.Join(dir, "2")

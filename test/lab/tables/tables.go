@@ -153,7 +153,7 @@ func both(what, flags, made string) []row {
 	return []row{{what, "carma", flags, made}, {what, simple, flags, made}}
 }
 
-// leftOut says what each preset of the ablation is without.
+// leftOut lists the part that each preset of the ablation omits.
 var leftOut = map[string]string{
 	"no-reservation": "booking: what the last sample shows in use counts as taken", "no-prediction": "the interference model: magm, SMACT cap 0.80, warm-up",
 	"no-slowdown-cap": "the cap on slowdown", "no-order": "shortest first: first come, first served", "no-backfill": "overtaking of the first task that does not fit",
@@ -170,7 +170,7 @@ func without(flags, estimator string, names ...string) []row {
 	return list
 }
 
-// estimators are a policy under each estimator.
+// estimators returns a policy under each estimator.
 func estimators(policy, oracle, none string) []row {
 	list := []row{{"true peak", oracle, "", ""}}
 	for _, name := range []string{"carma", "horus", "faketensor", "gpumemnet"} {
@@ -187,7 +187,7 @@ func estimators(policy, oracle, none string) []row {
 	return list
 }
 
-// traces are the names or files that a row replays.
+// traces returns the names or files that a row replays.
 func (l *lab) traces(t table, r row) ([]string, error) {
 	if t.traces != nil {
 		return t.traces, nil

@@ -157,8 +157,7 @@ func describeFew(c evaluate.Case) ([]string, error) {
 	return fields, nil
 }
 
-// trackedIn is the tracker's peak in bytes, if that is an input for this set;
-// else 0.
+// trackedIn returns the tracker's peak in bytes, if that is an input for this set; else 0.
 func trackedIn(c evaluate.Case) int64 {
 	if c.Set == evaluate.Timm {
 		return c.FakeTensor

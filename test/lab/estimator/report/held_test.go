@@ -9,9 +9,9 @@ import (
 // alone reports whether these are all real models of one place, left out one by one.
 func (f *figures) alone(s set) bool { return f != nil && s.Family == "" && s.Corrected == nil }
 
-// TestBoundHoldsInEveryGroup: of the rows that were not learned from, no group of at least
-// 100 misses the bound in more than 6 %, and the bound is not bought by width. It fails if
-// a training makes the bounds worse.
+// TestBoundHoldsInEveryGroup: in the rows that were not used for training, no group of at least
+// 100 exceeds the bound in more than 6 % of the rows, and that the bounds are not too wide. It
+// fails if a training makes the bounds worse.
 func TestBoundHoldsInEveryGroup(t *testing.T) {
 	text, err := os.ReadFile("../residual/card.json")
 	if err != nil {

@@ -115,7 +115,7 @@ func count(c *models.Config) counts {
 	return n
 }
 
-// kindOf is the index of a layer's kind in counts, from convolutions on.
+// kindOf returns the index of a layer's kind in counts, from convolutions on.
 func kindOf(l *models.Layer) int {
 	switch l.Type {
 	case models.Convolution, models.ConvTranspose:
