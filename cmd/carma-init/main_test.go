@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test's own binary plays the program when this is set.
+// If this variable is set, the test's own binary acts as carma-init.
 const asInit = "TEST_CARMA_INIT"
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command is the program with arguments.
+// command returns the program with arguments.
 func command(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	self, err := os.Executable()
@@ -72,14 +72,14 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestInput: the program has the pipe as its input, in the same process, also if all
-// writers have left before it came.
+// TestInput checks that the program runs in the same process with the pipe as its input, even
+// if all writers have closed the pipe before.
 func TestInput(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keeper, err := os.OpenFile(pipe, os.O_RDONLY|unix.O_NONBLOCK, 0) // else the data goes with its writer
+	keeper, err := os.OpenFile(pipe, os.O_RDONLY|unix.O_NONBLOCK, 0) // without a second writer the data would be lost when the writer closes the pipe
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,8 +46,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// printed runs a task that prints in a form. On a busy machine little is printed in so
-// short a time, and few lines do not show the epochs: then the run takes longer.
+// printed runs a task that prints in a form. On a busy machine, a short run prints too few
+// lines to show the epochs; then printed repeats it with a longer run.
 func printed(t *testing.T, form string) *running {
 	t.Helper()
 	for speed := 600.0; ; speed /= 4 {
@@ -61,8 +61,8 @@ func printed(t *testing.T, form string) *running {
 	}
 }
 
-// TestBarSpeed: the bar shows the simulated server's speed, in simulated time: for a task
-// that is alone, all steps in its run time.
+// TestBarSpeed: the bar shows the simulated server's speed, in simulated time: a task that runs
+// alone finishes all steps within its run time.
 func TestBarSpeed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")
@@ -77,7 +77,7 @@ func TestBarSpeed(t *testing.T) {
 	}
 }
 
-// TestPrintNone: nothing of the progress is printed.
+// TestPrintNone checks that no progress is printed.
 func TestPrintNone(t *testing.T) {
 	b := newBench(t, 2000)
 	r := b.start("1", "resnet18_cifar100_20e_1", "--print", "none")
@@ -89,7 +89,7 @@ func TestPrintNone(t *testing.T) {
 	}
 }
 
-// TestStoppedBar: a bar's line ends before the last words.
+// TestStoppedBar checks that the line of a progress bar ends before the last message.
 func TestStoppedBar(t *testing.T) {
 	b := newBench(t, 100)
 	r := b.start("0", "resnet18_cifar100_20e_1", "--print", "tqdm")
@@ -101,8 +101,8 @@ func TestStoppedBar(t *testing.T) {
 	}
 }
 
-// TestTurn: the bar of an epoch that was printed is completed when another is
-// printed; times are those since the epoch began.
+// TestTurn checks that the bar of an epoch is completed before the bar of the next epoch is
+// printed, and that its times count from the beginning of the epoch.
 func TestTurn(t *testing.T) {
 	var out buffer
 	r := &trainer{job: job{steps: 100, epochs: 4, batch: 8, seconds: 400, form: "tqdm"}, out: &out}

@@ -12,8 +12,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestLeaves: a task that is asked to vacates its GPUs except for its context, trains
-// nothing meanwhile, and returns when there is room. Its output equals an undisturbed
+// TestLeaves checks that a task vacates its GPUs on request, except for its context, does not
+// train in the meantime, and returns when there is room. Its output equals an undisturbed
 // task's.
 func TestLeaves(t *testing.T) {
 	if testing.Short() {

@@ -188,7 +188,7 @@ func TestMemoryAndLoad(t *testing.T) {
 	}
 }
 
-// occupy takes memory of GPU 0 as somebody else's process.
+// occupy allocates memory of GPU 0 as another user's process.
 func (b *bench) occupy(n units.Bytes) {
 	b.t.Helper()
 	c, err := client.Dial(context.Background(), client.Options{Dir: b.dir, GPUs: []string{"0"}, Loads: []wire.Load{{}}, Window: connectWindow})
@@ -263,8 +263,8 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestDaemonRestarts: the task trains on without a server, waits only for
-// memory, and ends well.
+// TestDaemonRestarts checks that a task continues to train without a server, waits only for
+// allocations, and succeeds.
 func TestDaemonRestarts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")

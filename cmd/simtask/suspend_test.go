@@ -10,7 +10,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// call makes a call of the simulated driver for this process, in which the tasks are.
+// call makes a call of the simulated driver for this process, which contains the tasks.
 func (b *bench) call(call suspend.Call) {
 	b.t.Helper()
 	if _, err := b.Driver().Call(context.Background(), suspend.Request{Call: call, PID: os.Getpid(), Limit: 20 * time.Second}); err != nil {

@@ -6,7 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// TestFamilyOf: some attention between many convolutions makes no transformer.
+// TestFamilyOf checks that a network with many convolutions and a little attention does not
+// count as a transformer.
 func TestFamilyOf(t *testing.T) {
 	for _, c := range []struct {
 		want   models.Family

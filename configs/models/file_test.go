@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sample is a small valid configuration.
+// sample returns a small valid configuration.
 func sample() *Config {
 	return &Config{
 		Schema: Schema, Name: "tiny", Family: Conv, Origin: "catalogue",

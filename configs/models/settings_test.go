@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// samples is a text for each setting that has no words.
+// samples contains a valid text for each setting without a fixed choice.
 var samples = map[string]string{
 	"lora": "16", "lora-targets": "q_proj,v_proj", "bits": "4", "seq": "2048", "padded": "true", "compile": "true", "masters": "true", "dora": "true", "offload": "optimizer,activations", "accumulate": "8", "sequence-parallel": "4", "target-seq": "128", "head": "masked-lm", "image-size": "224", "classes": "10", "vocabulary": "32000", "checkpointing": "true",
 }
@@ -101,8 +101,8 @@ func TestSettingsRefused(t *testing.T) {
 	}
 }
 
-// TestLayers: of a network with fixed layers the way it is trained can be changed, and
-// nothing else.
+// TestLayers checks that only the training settings of a network with fixed layers can be
+// changed.
 func TestLayers(t *testing.T) {
 	c := &Config{
 		Schema: Schema, Name: "tiny", Family: MLP, Train: Train{Batch: 4}, Inputs: []Input{{Shape: []int64{4}}},

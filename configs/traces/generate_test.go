@@ -93,7 +93,7 @@ func digest(tr Trace) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-// TestGeneratedStays: a seed gives the same trace in every version. It may change
+// TestGeneratedStays checks that a seed gives the same trace in every version. It may change
 // only with the shipped workloads.
 func TestGeneratedStays(t *testing.T) {
 	for name, want := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"carma/configs/workloads"
 )
 
-// made is a load of n tasks with run times from a minute to 16 hours.
+// made returns a load of n tasks with run times from a minute to 16 hours.
 func made(n int) arrivals.List {
 	var l arrivals.List
 	for i := range n {
@@ -90,7 +90,7 @@ func TestMatch(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) < 12 { // dice decide between similar workloads
+	if len(seen) < 12 { // random numbers decide between similar workloads
 		t.Errorf("only %d workloads", len(seen))
 	}
 	l.Arrivals[7].RunTime = joblog.Unknown

@@ -269,7 +269,7 @@ func TestBrokenFiles(t *testing.T) {
 	}
 }
 
-// modelNames are the models that have profiles, sorted.
+// modelNames returns the models that have profiles, sorted.
 func modelNames() []string {
 	var models []string
 	for _, p := range All() {

@@ -17,7 +17,7 @@ type Usage struct {
 	Succeeded int    `json:"succeeded"`
 	Failed    int    `json:"failed"`
 	OOMs      int    `json:"gpu_ooms"` // attempts that ran out of GPU memory
-	// Idle is the number of running tasks that have been idle for a while.
+	// Idle is the number of running tasks that have been idle for some time.
 	Idle int `json:"idle,omitempty"`
 	// GPUHours is time on GPUs, shared or not, counted for each GPU. Share is its part of
 	// all GPU hours. Neither includes time suspended. AwayHours is the time suspended,

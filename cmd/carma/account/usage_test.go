@@ -9,9 +9,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestSum: hours, memory, energy and OOMs go to whom they belong, cut to the span.
-// TestSumSuspended: time off the GPUs is no GPU time. The present suspension counts
-// where it is, earlier ones as if they had been spread over the attempt.
+// TestSumSuspended checks that the time of a suspension is not GPU time. The present suspension
+// counts at its real time. Earlier suspensions count as if they were spread evenly over the
+// attempt.
 func TestSumSuspended(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
@@ -51,9 +51,9 @@ func TestSumSuspended(t *testing.T) {
 	}
 }
 
-// TestSumUntouched: all memory that was allocated for a task that never used its GPU is
-// wasted. An attempt whose use was not measured counts as no allocation, and its hours
-// are reported.
+// TestSumUntouched checks that all memory allocated to a task that never used its GPU counts as
+// wasted. An attempt whose use was not measured counts as no allocation, and its hours are
+// reported.
 func TestSumUntouched(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	gib := int64(units.GiB)

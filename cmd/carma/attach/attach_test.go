@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestObey: Ctrl-C stops, a second one leaves when the stop has been taken, and
-// Ctrl-\ leaves without a stop.
+// TestObey checks that Ctrl-C stops the task, that a second Ctrl-C detaches after the stop was
+// accepted, and that Ctrl-\ detaches without a stop.
 func TestObey(t *testing.T) {
 	for name, c := range map[string]struct {
 		signals  []os.Signal

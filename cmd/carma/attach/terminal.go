@@ -77,7 +77,7 @@ func (a *Terminal) Finish(task *api.Task, err error) error {
 	return a.One.Finish(task, err)
 }
 
-// keysTyped stands for the typed keys among the signals.
+// keysTyped is the pseudo-signal that reports typed keys.
 const keysTyped = syscall.Signal(0)
 
 // runs reports whether a task has a running attempt after attempt last, which has ended.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCells: texts are measured and cut by the cells that they take.
+// TestCells checks that texts are measured and cut by their width in terminal cells.
 func TestCells(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "abc": 3, "é": 1, "e\u0301": 1, "模型": 4, "학습": 4, "ﾓ": 1, "🚀x": 3, "a\u200bb": 2, "…": 1} {
 		if got := Cells(text); got != want {
@@ -30,7 +30,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestWidthOf: what goes to no terminal is not cut, unless COLUMNS asks for it.
+// TestWidthOf checks that output is cut only on a terminal, or if COLUMNS is set.
 func TestWidthOf(t *testing.T) {
 	t.Setenv("COLUMNS", "")
 	if got := WidthOf(&bytes.Buffer{}); got != 0 {

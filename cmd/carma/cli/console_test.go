@@ -9,8 +9,8 @@ import (
 	"carma/runner/api"
 )
 
-// The status line is replaced in place, gone before anything else is printed,
-// never in the middle of a task's line, and never there without a terminal.
+// TestConsole checks that the status line is replaced in place, is removed before other output,
+// is never printed within a task's line, and does not exist without a terminal.
 func TestConsole(t *testing.T) {
 	const erase = "\r\x1b[K"
 	t.Setenv("COLUMNS", "40")

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sameAsDocker compares our reading of a file of variables with docker's own.
+// sameAsDocker compares carma's reading of a file of variables with docker's.
 func sameAsDocker(t interface {
 	Helper()
 	Errorf(string, ...any)

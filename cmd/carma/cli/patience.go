@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// Patience bridges a restart of the daemon: for a while it repeats requests that failed
-// because nobody answered.
+// Patience bridges a restart of the daemon: for some time it repeats requests that failed
+// because no daemon answered.
 type Patience struct {
 	limit  time.Duration
 	pause  time.Duration

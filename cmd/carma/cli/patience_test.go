@@ -8,7 +8,8 @@ import (
 	"carma/runner/api"
 )
 
-// A lost submission, a restart, an error: which are retried and which are not.
+// TestPatience checks which requests are retried: a lost submission, a request during a
+// restart, and a request with an error.
 func TestPatience(t *testing.T) {
 	var said []string
 	p := &Patience{limit: 0, notice: func(f string, args ...any) { said = append(said, fmt.Sprintf(f, args...)) }}

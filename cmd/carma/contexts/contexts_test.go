@@ -7,7 +7,7 @@ import (
 	"carma/cmd/carma/settings"
 )
 
-// TestChoose: CARMA_HOST wins over CARMA_SOCKET, and --socket over both.
+// TestChoose checks that CARMA_HOST takes precedence over CARMA_SOCKET, and --socket over both.
 func TestChoose(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	config := settings.Config{Socket: "/run/x"}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// activate opens a socket as a service manager does, says so in the environment, and
-// returns the number of the open file that the daemon gets.
+// activate opens a socket like a service manager, describes it in the environment, and returns
+// the file descriptor that the daemon inherits.
 func activate(t *testing.T, network, address, sockets string) int {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -25,7 +25,7 @@ func activate(t *testing.T, network, address, sockets string) int {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	// A number of its own, which programs inherit: handedOver closes it.
+	// A new file descriptor that programs inherit; handedOver closes it.
 	number, err := unix.Dup(int(file.Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +36,8 @@ func activate(t *testing.T, network, address, sockets string) int {
 	return number
 }
 
-// TestActivation: the daemon serves at the socket that the manager has opened, leaves it
-// behind when it ends, and hands nothing on to programs that it starts.
+// TestActivation: the daemon serves at the socket that the manager has opened, does not remove
+// it when it ends, and does not pass it on to programs that it starts.
 func TestActivation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	given, err := handedOver(activate(t, "unix", path, "1"))

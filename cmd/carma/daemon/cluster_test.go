@@ -13,8 +13,8 @@ import (
 	"carma/runner/clock"
 )
 
-// TestForCluster: settings that a cluster does not support are off, whatever is
-// configured, and nothing changes elsewhere.
+// TestForCluster checks that settings that a cluster does not support are off for any
+// configuration, and that other settings do not change.
 func TestForCluster(t *testing.T) {
 	config := settings.Default()
 	if got := forCluster(config); got.MPS != config.MPS || got.HostTasks != config.HostTasks || liveOf(got).Bounds.Elsewhere {

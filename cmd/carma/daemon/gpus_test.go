@@ -19,7 +19,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestForReal: what only simulated GPUs can do.
+// TestForReal checks that options for simulated GPUs are refused on real GPUs.
 func TestForReal(t *testing.T) {
 	for _, tt := range []struct {
 		attach string
@@ -39,7 +39,8 @@ func TestForReal(t *testing.T) {
 	}
 }
 
-// TestMayPretend: where something of NVIDIA's is, GPUs are not simulated unasked.
+// TestMayPretend checks that GPUs are simulated only on request if any part of NVIDIA's driver
+// is present.
 func TestMayPretend(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string

@@ -14,7 +14,7 @@ import (
 	"carma/cmd/carma/settings"
 )
 
-// loaded is a configuration from a file, and flags.
+// loaded returns the configuration from a file with this text and from flags.
 func loaded(t *testing.T, text string, words ...string) (settings.Config, settings.Origins) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -41,7 +41,7 @@ func notClusterKeys() (all []string) {
 	return all
 }
 
-// notDefault is a value of a setting that asks for something.
+// notDefault returns a value of a setting that differs from its default.
 func notDefault(key string) string {
 	return cmp.Or(map[string]string{
 		"suspend": "move", "suspend-least": "5m", "mps": "user", "mps-threads": "50", "memory-limit": "driver", "mps-ipc": "host", "processors": "near",

@@ -27,7 +27,7 @@ func listenAs(t *testing.T, watchdog string) (*manager, *net.UnixConn) {
 	return findManager(zerolog.New(zerolog.NewTestWriter(t))), c
 }
 
-// said is the next message, or nothing if none comes in time.
+// said returns the next message, or an empty text if none comes in time.
 func said(t *testing.T, c *net.UnixConn, within time.Duration) string {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -38,8 +38,8 @@ func said(t *testing.T, c *net.UnixConn, within time.Duration) string {
 	return string(b[:n])
 }
 
-// TestWatchdog: the manager hears that the daemon is ready once the loop has turned, and
-// of life only while it turns.
+// TestWatchdog checks that the daemon reports readiness to the manager after the first round of
+// the loop, and keeps resetting the watchdog only while the loop runs.
 func TestWatchdog(t *testing.T) {
 	m, c := listenAs(t, "200000")
 	if m.every != 200*time.Millisecond || os.Getenv("NOTIFY_SOCKET") != "" || os.Getenv("WATCHDOG_USEC") != "" {
@@ -79,7 +79,8 @@ func TestWatchdog(t *testing.T) {
 	<-done
 }
 
-// TestManager: without a manager nothing is said; a watchdog of another process is not ours.
+// TestManager checks that nothing is sent without a manager, and that a watchdog for another
+// process is ignored.
 func TestManager(t *testing.T) {
 	m, c := listenAs(t, "1000")
 	m.reloading()

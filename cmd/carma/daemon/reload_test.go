@@ -61,9 +61,9 @@ func reload(t *testing.T, first, second string) (changed, string, error) {
 	return c, log.String(), err
 }
 
-// TestReloadOnCluster: a setting that a cluster has not is refused at a reload as at the
-// start, with its line, and nothing else of the file is taken. One with its default's value
-// asks for nothing.
+// TestReloadOnCluster checks that a setting that a cluster does not support is refused at a
+// reload as at the start, with its line, and that no other setting of the file is applied. Such
+// a setting is accepted with its default value.
 func TestReloadOnCluster(t *testing.T) {
 	const before = "driver: kubernetes\n"
 	for _, key := range notClusterKeys() {
@@ -102,8 +102,8 @@ func TestReloadOtherDriver(t *testing.T) {
 	}
 }
 
-// TestDefaultsOnCluster: whoever writes all settings with their defaults' values, of
-// whatever policy, as in the example file, is not refused.
+// TestDefaultsOnCluster checks that a file with the default values of all settings, for any
+// policy, is accepted, like the example file.
 func TestDefaultsOnCluster(t *testing.T) {
 	for _, policy := range mapper.PolicyNames() {
 		defaults, _ := loaded(t, "policy: "+policy+"\n")

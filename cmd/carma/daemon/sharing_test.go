@@ -13,7 +13,7 @@ import (
 	"carma/runner"
 )
 
-// TestSetMPS: under auto MPS is on where its programs are, on real GPUs.
+// TestSetMPS checks that auto turns MPS on if MPS's programs are found and the GPUs are real.
 func TestSetMPS(t *testing.T) {
 	there := t.TempDir()
 	for _, name := range []string{"nvidia-cuda-mps-control", "nvidia-cuda-mps-server"} {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestDriverCheck: auto is said to simulate only where there is nothing of NVIDIA's.
+// TestDriverCheck checks that doctor reports simulated GPUs under auto only if no part of
+// NVIDIA's driver is present.
 func TestDriverCheck(t *testing.T) {
 	for _, tt := range []struct {
 		name, source, status, detail string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCommandTasks: the advice names the tasks that were typed. An argument that is no
-// number leaves the example as it is.
+// TestCommandTasks checks that the hint contains the task numbers of the command line, and that
+// the example is not changed by an argument that is not a number.
 func TestCommandTasks(t *testing.T) {
 	for line, want := range map[string]string{
 		"scontrol hold 4":        "carma hold 4",

@@ -19,8 +19,8 @@ func folders(t *testing.T, home string, list ...string) {
 	}
 }
 
-// TestFind: the layouts that conda, mamba and micromamba make, and how their
-// shells say which is in use.
+// TestFind checks the folder layouts of conda, mamba and micromamba, and the variables by which
+// their shells mark the active environment.
 func TestFind(t *testing.T) {
 	for name, c := range map[string]struct {
 		folders []string // below the home

@@ -47,7 +47,7 @@ defaults: [failed]
 	}
 }
 
-// Each fault is one line with its place, and no secret.
+// TestFaults checks that each error has one line with its place, and contains no secret.
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"channels: [a]":      "n:1: channels: each has a name of yours",

@@ -20,7 +20,7 @@ const (
 	policiesTrace = "../../../docs/policies/trace.yaml"
 )
 
-// pictured are the replays of the page, by the name of their table.
+// pictured lists the replays of the page, by the name of their table.
 var pictured = []struct {
 	name  string
 	shown []string // policies with a picture
@@ -30,7 +30,7 @@ var pictured = []struct {
 	{"unknown", []string{"OR-MAGM", "carma"}, []string{"--policy", "exclusive,OR-MAGM,carma", "--know", "nothing", "--no-repeats"}},
 }
 
-// TestPolicyPictures: this program makes the pictures and the tables of docs/results.md.
+// TestPolicyPictures: this program reproduces the charts and the tables of docs/results.md.
 // UPDATE_PICTURES=1 (make pictures) writes them.
 func TestPolicyPictures(t *testing.T) {
 	text, err := os.ReadFile(policiesPage)
@@ -95,7 +95,7 @@ func printed(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// markdown is the console's table.
+// markdown converts the console's table to Markdown.
 func markdown(t *testing.T, out string) string {
 	t.Helper()
 	rows := consoleRows(out)
@@ -112,7 +112,7 @@ func markdown(t *testing.T, out string) string {
 	return b.String()
 }
 
-// consoleRows are the cells of the console's table, its heading first.
+// consoleRows returns the cells of the console's table, with the heading first.
 func consoleRows(out string) (rows [][]string) {
 	lines := strings.Split(out, "\n")
 	from := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "POLICY ") })

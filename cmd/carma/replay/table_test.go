@@ -11,7 +11,7 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// TestReplayTablesFit: whatever the trace, the table fits its width.
+// TestReplayTablesFit checks that the table fits its width for any trace.
 func TestReplayTablesFit(t *testing.T) {
 	server, err := study.Server("sim:"+servers.Default, 1024)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"carma/test/browser"
 )
 
-// opened is a report on the data as a file in a browser.
+// opened returns a report on the data as a file in a browser.
 func opened(t *testing.T, all ...Data) (b *browser.Browser, address string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -67,10 +67,10 @@ func TestReportInBrowser(t *testing.T) {
 	b.Well()
 }
 
-// tooWide names what stands out on the right.
+// tooWide returns the elements that exceed the right edge.
 const tooWide = `[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth).slice(0, 5).map((e) => e.outerHTML.slice(0, 120)).join(' | ')`
 
-// TestReportKeys goes through what mouse and keys do.
+// TestReportKeys checks the effects of mouse and keys.
 func TestReportKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")
@@ -91,7 +91,7 @@ func TestReportKeys(t *testing.T) {
 	if got := b.Of(`(() => { const u = [...document.querySelectorAll('.run .plot')].find((p) => p.textContent.startsWith('GPU 0')).plot.u, n = u.data[0].length - 1; return [u.data[0][n] - u.scales.x.max, u.data[3][n]].join(); })()`); got != "0,40" {
 		t.Errorf("the last point of the capacity is %s", got)
 	}
-	// A cursor in one chart is in all, and is read out.
+	// A cursor in one chart is shown in all charts, and its values are announced.
 	focus(0)
 	b.Do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight))
 	b.Await(`document.querySelector('.run .plot .told').textContent.startsWith('at ')`)
@@ -115,7 +115,7 @@ func TestReportKeys(t *testing.T) {
 	b.Do(chromedp.KeyEvent(kb.ArrowLeft))
 	b.Await(`/^at .*, used .* GiB, booked .* GiB, capacity 40 GiB$/.test(document.activeElement.plot.words.textContent)`)
 	focus(0)
-	// Zoomed in by keys, all charts of time show the same; the address has it.
+	// After a zoom by keys, all charts over time show the same interval, and the URL contains it.
 	b.Do(chromedp.KeyEvent("+"), chromedp.KeyEvent("+"))
 	near := b.Of(view)
 	if near == whole || strings.Contains(near, ",") || !strings.Contains(b.Of(`location.hash`), "from=") {
@@ -125,7 +125,7 @@ func TestReportKeys(t *testing.T) {
 	if got := b.Of(view); got != whole {
 		t.Errorf("back: %s, not %s", got, whole)
 	}
-	// Dragged, and back by a double click.
+	// A drag zooms in, and a double click zooms out.
 	b.Of(`document.querySelector('.run .plot').scrollIntoView({block: 'center'})`)
 	b.Of(dragged)
 	b.Await(`location.hash.includes('from=')`)
@@ -135,7 +135,7 @@ func TestReportKeys(t *testing.T) {
 	b.Of(`document.querySelector('.run .u-over').dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))`)
 	b.Await(`!location.hash.includes('from=')`)
 
-	// From attempt to attempt, and the task under all policies.
+	// The keys move from attempt to attempt, and show the task under all policies.
 	focus(0)
 	b.Do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
 	b.Await(`/^task \d+: .* GPU \d/.test(document.querySelector('.run .plot .told').textContent)`)
@@ -155,7 +155,7 @@ func TestReportKeys(t *testing.T) {
 	b.Of(`[...document.querySelectorAll('.tasks th button')].find((x) => x.textContent === 'JCT').click()`)
 	b.Await(`document.querySelector('.tasks th[aria-sort=descending] button').textContent === 'JCT'`)
 
-	// Folded, beside each other, another theme, keys, an address that somebody was given.
+	// Folded sections, runs beside each other, another theme, keys, and a shared URL.
 	b.Of(`[...document.querySelectorAll('.controls button')].find((x) => x.textContent === 'Side by side').click()`)
 	b.Await(`document.documentElement.scrollWidth === 1200`)
 	b.Picture("report-beside")
@@ -199,8 +199,8 @@ const dragged = `(() => {
   send(over, 'mousemove', 200); send(over, 'mousemove', 300); send(document, 'mouseup', 300);
 })()`
 
-// TestReportSize: the size of a report, and the time until it is shown. Bounds of time
-// are for builds without the race detector.
+// TestReportSize checks the size of a report, and the time until it is shown. Time limits apply
+// only to builds without the race detector.
 func TestReportSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")

@@ -10,7 +10,8 @@ import (
 	"carma/mapper"
 )
 
-// TestTimeAxis: round figures, few of them, and hours where there are any.
+// TestTimeAxis checks that a time axis has few labels with round figures, in hours if it is
+// long enough.
 func TestTimeAxis(t *testing.T) {
 	for _, c := range []struct {
 		length time.Duration
@@ -40,7 +41,8 @@ func TestTimeAxis(t *testing.T) {
 	}
 }
 
-// TestLanes: tasks on one GPU at one time are in different lanes.
+// TestLanes checks that tasks that run on one GPU at the same time are drawn on different
+// lines.
 func TestLanes(t *testing.T) {
 	line := simulated(t, 80, 2, "magm").Runs[0].Timeline
 	lanes, together := lanesOf(line.Spans, len(line.GPUs)), false
@@ -60,8 +62,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestKinds: the colours go to the kinds with the most GPU time, under all
-// policies the same.
+// TestKinds checks that the kinds with the most GPU time get colours, and that a kind has the
+// same colour under all policies.
 func TestKinds(t *testing.T) {
 	d := simulated(t, 60, 2, "exclusive", "magm")
 	k := rankKinds(d.Runs)
@@ -85,8 +87,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestPalette: a policy has its colour whatever stands beside it, and no two
-// of a page share one while there are enough.
+// TestPalette checks that a policy has the same colour beside any other policies, and that no
+// two policies of a page share a colour while there are enough colours.
 func TestPalette(t *testing.T) {
 	of := func(policies ...string) []string {
 		var runs []Run

@@ -12,7 +12,7 @@ import (
 	"carma/mapper/sim"
 )
 
-// simulated is a small server's replay under the policies.
+// simulated returns a small server's replay under the policies.
 func simulated(t testing.TB, tasks, gpus int, policies ...string) Data {
 	t.Helper()
 	d := Data{Trace: "a trace", Description: "of a test", Server: "station", Facts: []string{"estimator none"}}

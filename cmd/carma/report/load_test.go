@@ -16,7 +16,7 @@ import (
 	"carma/test/browser"
 )
 
-// aLoad is a load with a name that is markup.
+// aLoad returns a load whose name is HTML markup.
 func aLoad() Load {
 	return Load{
 		Name: "a <b>log</b>", Facts: []string{"Philly log", "x & y"},
@@ -59,7 +59,7 @@ func TestWriteLoad(t *testing.T) {
 	}
 }
 
-// TestReportOfLoad looks at the page of a load, also with nothing in it.
+// TestReportOfLoad checks the page of a load, also of an empty one.
 func TestReportOfLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")

@@ -2,5 +2,5 @@
 
 package report
 
-// raceDetector: bounds of time do not hold with it.
+// raceDetector reports whether the race detector is on. Time limits do not hold with it.
 const raceDetector = false

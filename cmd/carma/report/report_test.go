@@ -119,7 +119,7 @@ func TestCurvesKeepTheArea(t *testing.T) {
 	}
 }
 
-// TestManyTasks: of too many tasks there are only the distributions.
+// TestManyTasks checks that a report with too many tasks contains only the distributions.
 func TestManyTasks(t *testing.T) {
 	defer func(n int) { shownTasks = n }(shownTasks)
 	d := simulated(t, 1500, 2, "magm")
@@ -136,7 +136,8 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// TestSeveralTraces: a section for each, and links to them.
+// TestSeveralTraces checks that a report on several traces has a section for each trace, and
+// links to the sections.
 func TestSeveralTraces(t *testing.T) {
 	text := checked(t, written(t, simulated(t, 5, 1, "magm"), simulated(t, 6, 2, "lug", "exclusive")))
 	if strings.Count(text, "<h1 ") != 2 || strings.Count(text, "<nav") != 1 || !strings.Contains(text, "ratios to magm") || !strings.Contains(text, "ratios to exclusive") {
@@ -144,7 +145,7 @@ func TestSeveralTraces(t *testing.T) {
 	}
 }
 
-// TestSameBytes: equal data, equal page.
+// TestSameBytes checks that equal data give an equal page.
 func TestSameBytes(t *testing.T) {
 	first := written(t, simulated(t, 40, 3, "exclusive", "magm", "lug"))
 	for range 5 {
@@ -157,7 +158,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestHostileText: whatever the names, they are text. TestReportInBrowser opens such a
+// TestHostileText checks that any name is shown as text. TestReportInBrowser opens such a
 // report.
 func TestHostileText(t *testing.T) {
 	const bad = "</title></svg></script><script>alert('1')</script><evil>&amp;\"]]>--\x00\x1b\xff\ufffe"
@@ -184,7 +185,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestLittle: data with hardly anything in it.
+// TestLittle checks reports on nearly empty data.
 func TestLittle(t *testing.T) {
 	full := simulated(t, 3, 1, "magm")
 	none := full
@@ -204,7 +205,7 @@ func TestLittle(t *testing.T) {
 	}
 }
 
-// TestWriterFails: an error is not lost.
+// TestWriterFails checks that an error of the writer is returned.
 func TestWriterFails(t *testing.T) {
 	if err := Write(full{}, []Data{simulated(t, 3, 1, "magm")}); err == nil {
 		t.Error("no error")
@@ -237,7 +238,8 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestUsers: several users have a table of what their tasks used, one has none.
+// TestUsers checks that a report has a table of the users' usage only if there are several
+// users.
 func TestUsers(t *testing.T) {
 	d := simulated(t, 20, 2, "magm")
 	r := &d.Runs[0]
@@ -255,8 +257,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestPicture: every attempt is in the picture, in a lane of its own, and suspended ones
-// are connected with their resumption.
+// TestPicture checks that the chart shows every attempt on its own line, and connects a
+// suspended attempt with its resumption.
 func TestPicture(t *testing.T) {
 	d := simulated(t, 40, 2, "exclusive", "magm")
 	var out strings.Builder

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestSummary: a row per policy, ratios to exclusive and none of its own; the best are
-// marked, and none where all are alike.
+// TestSummary checks that there is a row per policy, with ratios to policy exclusive except in
+// the row of exclusive itself, and that the best values are marked unless all are equal.
 func TestSummary(t *testing.T) {
 	d := simulated(t, 20, 2, "magm", "exclusive")
 	header, rows := summary(d.Runs, &d.Runs[1], "t1")
@@ -49,8 +49,8 @@ func (r Run) cellsOf(runs []Run) (all []cell) {
 	return all[:len(all)/len(rows)]
 }
 
-// TestReference: ratios are to the run that is named, which has a row where it is none of
-// the policies.
+// TestReference checks that ratios are relative to the named run, and that this run has its own
+// row if it is not one of the policies.
 func TestReference(t *testing.T) {
 	d := simulated(t, 20, 2, "magm", "exclusive")
 	other := d.Runs[1]

@@ -8,7 +8,7 @@ import (
 	"carma/runner/api"
 )
 
-// away is busy with a task that ann has suspended on GPU 3.
+// away does the same as busy, and adds a task that ann has suspended on GPU 3.
 func (d *fakeDaemon) away() {
 	d.busy()
 	gib := func(f float64) int64 { return int64(units.GiB.Scale(f)) }

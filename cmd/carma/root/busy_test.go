@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// busy fills a daemon with a state in which there is one of everything.
+// busy fills a daemon with a state that contains each kind of object.
 func (d *fakeDaemon) busy() {
 	gib := func(f float64) int64 { return int64(units.GiB.Scale(f)) }
 	gpu := func(indexes ...int) (refs []api.GPURef) {

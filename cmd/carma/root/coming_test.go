@@ -12,7 +12,7 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// silent are the lines of the tables without a command that can be run here.
+// silent lists the lines of the tables whose commands cannot be run here.
 var silent = []string{"project, profile, variables", "several files", "run or exec in a service"}
 
 // commandsOf returns the commands in the last column of the tables of a page. Each line
@@ -41,7 +41,7 @@ func commandsOf(t *testing.T, page string) []string {
 	return all
 }
 
-// words splits a command as a shell does whose only quotes are double ones.
+// words splits a command like a shell, with double quotes only.
 func words(command string) []string {
 	var all []string
 	for i, part := range strings.Split(command, `"`) {
@@ -54,8 +54,7 @@ func words(command string) []string {
 	return all[1:]
 }
 
-// TestComingFrom: each command of docs/coming-from.md works, as far as its exit code
-// shows.
+// TestComingFrom: each command of docs/coming-from.md exits with code 0.
 func TestComingFrom(t *testing.T) {
 	all := commandsOf(t, "../../../docs/coming-from.md")
 	if len(all) < 130 {
@@ -67,8 +66,8 @@ func TestComingFrom(t *testing.T) {
 	}
 }
 
-// runs runs a command against a daemon of its own that has one of everything, and wants
-// the exit code 0.
+// runs runs a command against its own daemon that has one object of each kind, and expects exit
+// code 0.
 func runs(t *testing.T, command string) {
 	t.Run(command, func(t *testing.T) {
 		dir, err := os.MkdirTemp("", "c") // short, for the socket
@@ -90,8 +89,7 @@ func runs(t *testing.T, command string) {
 	})
 }
 
-// withEnvironments gives the test a home with a conda environment exp, and nobody's
-// configuration.
+// withEnvironments gives the test a home with a conda environment exp, and no configuration.
 func withEnvironments(t *testing.T) {
 	t.Helper()
 	home := t.TempDir()

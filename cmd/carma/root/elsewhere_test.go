@@ -44,7 +44,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// hasty changes a command so that it ends against a daemon that does nothing for it.
+// hasty changes a command so that it ends although the fake daemon does not carry it out.
 func hasty(command string) string {
 	command = strings.NewReplacer("my-image:1", "ok", "logs -f", "logs", "run -it", "run -d -it", "requeue ", "requeue --no-wait ", "stop ", "stop --no-wait ").Replace(command)
 	if command == "carma daemon" || strings.HasPrefix(command, "carma attach") || command == "carma daemon --drain" {

@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// auditOf is the canned audit log, as a query asks for it.
+// auditOf returns the records of the canned audit log that match a query.
 func auditOf(q url.Values) *api.Audit {
 	at := func(ago time.Duration) time.Time { return noon.Add(-ago) }
 	out := &api.Audit{Now: noon, All: q.Get("mine") == "", Records: []api.AuditRecord{

@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// changes adds the routes that change tasks and GPUs. A task's request becomes its
-// reason, so that scripts see it.
+// changes adds the routes that change tasks and GPUs. The request becomes the task's reason, so
+// that scripts can check it.
 func (d *fakeDaemon) changes(mux *http.ServeMux) {
 	change := d.task(func(w http.ResponseWriter, r *http.Request, t *fakeTask) {
 		body, _ := io.ReadAll(r.Body)

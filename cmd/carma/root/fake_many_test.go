@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// submitAll takes several tasks, which play at the same time.
+// submitAll accepts several tasks, which run at the same time.
 func (d *fakeDaemon) submitAll(w http.ResponseWriter, r *http.Request) {
 	var s api.Submission
 	if err := json.NewDecoder(r.Body).Decode(&s); err != nil {
@@ -32,7 +32,7 @@ func (d *fakeDaemon) submitAll(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, answer)
 }
 
-// preview says that all tasks start but the first.
+// preview answers that all tasks would start except the first.
 func (d *fakeDaemon) preview(w http.ResponseWriter, r *http.Request) {
 	var s api.Submission
 	_ = json.NewDecoder(r.Body).Decode(&s)

@@ -8,8 +8,8 @@ import (
 	"carma/runner/api"
 )
 
-// setNotify plays a daemon that takes the channels of its user. One named fails has
-// failed.
+// setNotify simulates a daemon that accepts the channels of its user. A channel called fails
+// has failed.
 func (d *fakeDaemon) setNotify(w http.ResponseWriter, r *http.Request) {
 	var s api.NotifySettings
 	_ = json.NewDecoder(r.Body).Decode(&s)

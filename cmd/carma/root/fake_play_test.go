@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// play lets a task run as its image's name says.
+// play simulates the run of a task. The name of the image selects the behaviour.
 func (d *fakeDaemon) play(t *fakeTask) {
 	run := func() {
 		d.update(func() {
@@ -144,7 +144,7 @@ func (d *fakeDaemon) logs(w http.ResponseWriter, r *http.Request, t *fakeTask) {
 				return event{"log", string(b)}, false
 			}
 		}
-		// A connection that was just broken may not have noticed yet.
+		// The server may not have noticed yet that the connection was broken.
 		if t.sent != next && d.server == r.Context().Value(http.ServerContextKey) {
 			t.sent = next
 			d.changed.Broadcast()
@@ -158,7 +158,7 @@ func (d *fakeDaemon) logs(w http.ResponseWriter, r *http.Request, t *fakeTask) {
 	}, w)
 }
 
-// stream sends events until next says that it is over.
+// stream sends events until next reports the end.
 func (d *fakeDaemon) stream(r *http.Request, next func() (event, bool), w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	gone := false

@@ -7,7 +7,7 @@ import (
 	"carma/runner/api"
 )
 
-// suspend plays a daemon that suspends running tasks. The reason may request an outcome:
+// suspend simulates a daemon that suspends running tasks. The reason may request an outcome:
 // fails, slow.
 func (d *fakeDaemon) suspend(w http.ResponseWriter, r *http.Request, t *fakeTask) {
 	var n api.Note

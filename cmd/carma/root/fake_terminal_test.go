@@ -9,8 +9,8 @@ import (
 	"carma/runner/api"
 )
 
-// exec answers a command as its words say: "exit N" ends with N, "echo WORDS" prints
-// them, "cat" prints the input, "hang" breaks the connection, another ends well.
+// exec simulates a command: "exit N" ends with code N, "echo WORDS" prints the words, "cat"
+// prints the input, "hang" breaks the connection, and any other command ends with 0.
 func (d *fakeDaemon) exec(w http.ResponseWriter, r *http.Request, t *fakeTask) {
 	var e api.ExecRequest
 	_ = json.NewDecoder(r.Body).Decode(&e)

@@ -19,8 +19,8 @@ import (
 // noon is the daemon's time in the canned state.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// fakeDaemon answers the API from canned state. A submitted task behaves as
-// its image's name says; see play.
+// fakeDaemon answers the API from canned state. The name of its image selects the behaviour of
+// a submitted task; see play.
 type fakeDaemon struct {
 	socket string
 
@@ -32,7 +32,7 @@ type fakeDaemon struct {
 	checks  []api.Check
 	tasks   []*fakeTask
 	closed  bool
-	refuse  int // hang up on this many submissions, after taking them
+	refuse  int // number of submissions after which the daemon breaks the connection instead of answering
 	hungUp  int
 	watched int // streams of all events
 	players sync.WaitGroup
@@ -262,7 +262,7 @@ func (d *fakeDaemon) submit(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, answer)
 }
 
-// take enters a submitted task.
+// take adds a submitted task.
 func (d *fakeDaemon) take(s api.Submit, group string) (t *fakeTask, hangUp bool) {
 	d.update(func() {
 		t = &fakeTask{Task: api.Task{

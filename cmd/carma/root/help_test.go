@@ -10,8 +10,8 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// TestHelpGroups: each command names its group, and carma --help shows it there,
-// once.
+// TestHelpGroups: each command names its group, and carma --help shows it exactly once, in that
+// group.
 func TestHelpGroups(t *testing.T) {
 	a := cli.New(nil, nil, nil, "")
 	root := New(a, nil)

@@ -12,8 +12,8 @@ import (
 	"carma/cmd/carma/settings"
 )
 
-// TestMan: each command has a page with its flags, the configuration has one with its
-// keys, and man (where it is) finds nothing wrong with them.
+// TestMan: each command has a page with its flags, the configuration has one with its keys, and
+// man, if it is installed, reports no errors in them.
 func TestMan(t *testing.T) {
 	dir := t.TempDir()
 	if code := Execute(cli.New(nil, io.Discard, os.Stderr, "1.2.3"), []string{"man", dir}, nil); code != 0 {
@@ -60,7 +60,7 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// TestRoff: text that man would take for commands.
+// TestRoff checks that text that looks like roff commands is escaped.
 func TestRoff(t *testing.T) {
 	if got, want := roff(".end \\ 'a-b' ~"), `\&.end \e \(aqa\-b\(aq \(ti`; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -2,7 +2,8 @@ package root
 
 import "carma/runner/api"
 
-// cluster is busy on a cluster, where two tasks run: one of carma run, one of a Job.
+// cluster fills a daemon with the state of a cluster on which two tasks run: one of carma run,
+// one of a Job.
 func (d *fakeDaemon) cluster() {
 	d.busy()
 	d.info.Driver = "kubernetes"

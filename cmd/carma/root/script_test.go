@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(func() { _ = os.RemoveAll(short) })
 			env.Setenv("SHORT", short)
 			env.Setenv("TZ", "UTC")
-			env.Setenv("COLUMNS", "80") // else nothing is cut
+			env.Setenv("COLUMNS", "80") // without it no line would be cut
 			// The race detector would sleep for a second at every exit.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("DOCKER_HOST", "unix://"+filepath.Join(env.WorkDir, "docker.sock"))
@@ -138,7 +138,7 @@ func fits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// synthetic writes a made-up log: synth philly|helios JOBS FILE.
+// synthetic writes an invented log: synth philly|helios JOBS FILE.
 func synthetic(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)

@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// homeWithEnvironments is a user's home with conda environments base, exp and two,
-// and the virtual environment v. It becomes the working folder.
+// homeWithEnvironments returns a user's home with conda environments base, exp and two, and the
+// virtual environment v. It becomes the working folder.
 func homeWithEnvironments(t *testing.T) string {
 	t.Helper()
 	home := t.TempDir()
@@ -34,7 +34,7 @@ func homeWithEnvironments(t *testing.T) string {
 	return home
 }
 
-// lineOf is the request of a command line of carma run, as its command makes it.
+// lineOf returns the request that carma run makes from a command line.
 func lineOf(words []string) (api.Submit, error) {
 	o, cmd := options{}, &cobra.Command{}
 	o.flags(cmd)
@@ -65,7 +65,7 @@ func lineOf(words []string) (api.Submit, error) {
 	return s.Tasks[0], nil
 }
 
-// TestBare: the image of a command line, or its replacement.
+// TestBare checks the image of a command line, or the environment or folder that replaces it.
 func TestBare(t *testing.T) {
 	home := homeWithEnvironments(t)
 	t.Setenv("exp", "mine")
@@ -87,7 +87,7 @@ func TestBare(t *testing.T) {
 		"--host nvidia-smi -L":                "host [] nvidia-smi -L",
 		"--host -e exp -- env":                "host [exp=mine] env",
 
-		// With an image docker's meaning stays.
+		// With an image, the flags have docker's meaning.
 		"-e exp img python":         "img [exp=mine] python",
 		"-e KEY img -- python":      "img [KEY=k] python",
 		"-e A=1 -- img python":      "img [A=1] python",
@@ -110,7 +110,7 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// TestBareWrong: wrong input is one line that says what to do.
+// TestBareWrong checks that wrong input gives a message of one line with a fix.
 func TestBareWrong(t *testing.T) {
 	home := homeWithEnvironments(t)
 	t.Setenv("KEY", "k")
@@ -138,8 +138,8 @@ func TestBareWrong(t *testing.T) {
 	}
 }
 
-// TestBareEverywhere: what takes the place of an image means the same as a flag, in
-// a task file and in x-carma, and belongs there with a program.
+// TestBareEverywhere checks that the alternatives to an image have the same meaning as a flag,
+// in a task file and in x-carma, and that each requires a program.
 func TestBareEverywhere(t *testing.T) {
 	home := homeWithEnvironments(t)
 	for name, text := range map[string]string{"conda": home + "/miniconda3/envs/exp", "venv": home + "/v", "host": "true"} {

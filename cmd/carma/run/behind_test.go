@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestBehind: what stands behind the image is the program's, but for carma's
-// own flags directly behind it.
+// TestBehind checks that the arguments after the image belong to the program, except carma's
+// own flags directly after the image.
 func TestBehind(t *testing.T) {
 	for _, c := range []struct {
 		line    string // the image is called img
@@ -28,12 +28,12 @@ func TestBehind(t *testing.T) {
 		{"img --label a=b --user-label c=d x", "--label a=b --user-label c=d x", nil, "user-label"},
 		{"--gpus 2 img --est-model resnet50", "", func(s api.Submit) bool { return s.EstModel == "resnet50" && s.GPUs == 2 }, ""},
 
-		// Two dashes end carma's flags; the program does not get these, but any later.
+		// Two dashes end carma's flags. They are not passed to the program, but later ones are.
 		{"img -- --est-model own", "--est-model own", func(s api.Submit) bool { return s.EstModel == "" }, ""},
 		{"img --est-model resnet50 -- --est-model own", "--est-model own", func(s api.Submit) bool { return s.EstModel == "resnet50" }, ""},
 		{"img run -- --est-model own", "run -- --est-model own", nil, ""},
 
-		// Programs keep flags that are called as carma's.
+		// A program keeps its flags that have the same name as carma's.
 		{"img --epochs 3 --batch-size 64 --gpus 2 --name x", "--epochs 3 --batch-size 64 --gpus 2 --name x", func(s api.Submit) bool { return s.BatchSize == 0 && s.GPUs == 0 && s.Name == "" }, ""},
 		{"img --batch-size 64", "--batch-size 64", func(s api.Submit) bool { return s.BatchSize == 0 }, ""},
 		{"img --help", "--help", nil, ""},

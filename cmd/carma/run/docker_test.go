@@ -23,8 +23,8 @@ label label-file link link-local-ip log-driver log-opt mac-address memory memory
 no-healthcheck oom-kill-disable oom-score-adj pid pids-limit platform privileged publish publish-all pull quiet read-only restart rm runtime security-opt shm-size
 sig-proxy stop-signal stop-timeout storage-opt sysctl tmpfs tty ulimit use-api-socket user userns uts volume volume-driver volumes-from workdir`
 
-// TestDockerFlags: the table says something of each flag of docker run, and of
-// nothing else; carma has the flags that it says are taken, and no others.
+// TestDockerFlags checks that the table contains exactly the flags of docker run, and that
+// carma has exactly the flags that the table marks as taken.
 func TestDockerFlags(t *testing.T) {
 	cmd := Command(nil)
 	cmd.InitDefaultHelpFlag()
@@ -72,7 +72,7 @@ func TestDockerMeaning(t *testing.T) {
 	}
 }
 
-// TestDockerSame: values that ask for the default behaviour are accepted, others are not.
+// TestDockerSame checks that only values that mean the default behaviour are accepted.
 func TestDockerSame(t *testing.T) {
 	uid := os.Getuid()
 	for flags, retries := range map[string]int{
@@ -106,7 +106,7 @@ func TestDockerSame(t *testing.T) {
 	}
 }
 
-// TestDockerMount: --mount is a line of CSV, as docker's.
+// TestDockerMount checks that --mount is read as a line of CSV, like docker's.
 func TestDockerMount(t *testing.T) {
 	dir := t.TempDir() + "/a,b"
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -122,7 +122,7 @@ func TestDockerMount(t *testing.T) {
 	}
 }
 
-// TestDockerVolume: the modes of -v, as people copy them from lines for other systems.
+// TestDockerVolume checks the modes of -v that users copy from commands for other systems.
 func TestDockerVolume(t *testing.T) {
 	dir := t.TempDir()
 	for mode, want := range map[string]struct{ taken, readOnly bool }{
@@ -159,7 +159,7 @@ func TestDockerGPUs(t *testing.T) {
 	}
 }
 
-// TestDockerWrong: values that docker takes and carma does not.
+// TestDockerWrong checks values that docker accepts and carma refuses.
 func TestDockerWrong(t *testing.T) {
 	for flags, words := range map[string]string{
 		"--gpus two":                                                   `"two" is not a whole number`,
@@ -190,8 +190,8 @@ func TestDockerWrong(t *testing.T) {
 	}
 }
 
-// TestDockerLine: a line of docker run as the pages of vLLM and NGC print it, with the
-// quotes that docker's own CSV needs, is taken.
+// TestDockerLine checks that commands of docker run from the documentation of vLLM and NGC are
+// accepted, with the quotes that docker's CSV needs.
 func TestDockerLine(t *testing.T) {
 	o, cmd := options{}, &cobra.Command{}
 	o.flags(cmd)
@@ -203,7 +203,7 @@ func TestDockerLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const size = 10995116278 // 10.24 GiB, to the next byte
+	const size = 10995116278 // 10.24 GiB, rounded to a byte
 	if s.GPUs != 2 || !slices.Equal(s.GPUIDs, []string{"0", "1"}) || s.ShmSize != size || len(s.Mounts) != 1 || s.Mounts[0].Target != "/d" || s.Mounts[0].ReadOnly || s.IPC != "host" {
 		t.Errorf("%+v", s)
 	}

@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// sample is a text that a field can be given.
+// sample returns a valid text for a field.
 func sample(t *testing.T, f api.Field) string {
 	switch {
 	case f.Words != nil:
@@ -28,7 +28,7 @@ func sample(t *testing.T, f api.Field) string {
 	if text := map[string]string{"ulimit": "nofile=1024:2048", "tmpfs": "/scratch:size=1G", "publish": "8888:8888", "device": "/dev/infiniband/uverbs0", "stop-signal": "INT", "bits": "4", "notify": "failed,finished", "offload": "optimizer", "oom-text": "memory pool is empty"}[f.Name]; text != "" {
 		return text
 	}
-	for _, text := range []string{"12G", "90s", "3x4", "7"} { // the first that it takes
+	for _, text := range []string{"12G", "90s", "3x4", "7"} { // the first valid one
 		if f.Set(&api.Submit{}, text) == nil {
 			return text
 		}
@@ -37,9 +37,9 @@ func sample(t *testing.T, f api.Field) string {
 	return ""
 }
 
-// TestFieldsEverywhere: whatever one text can say of a task is a flag of carma
-// run, a key of task files and a key of x-carma, and means the same in each; the
-// pages name it.
+// TestFieldsEverywhere checks that each field of a task that one text can describe is a flag of
+// carma run, a key of task files and a key of x-carma, with the same meaning, and that the
+// documentation lists it.
 func TestFieldsEverywhere(t *testing.T) {
 	pages := ""
 	for _, name := range []string{"tasks.md", "suites.md"} {
@@ -49,7 +49,7 @@ func TestFieldsEverywhere(t *testing.T) {
 		}
 		pages += string(b)
 	}
-	apart := []string{"params", "family", "input", "layers", "probe", "parallel"} // do not go with some of the others
+	apart := []string{"params", "family", "input", "layers", "probe", "parallel"} // fields that contradict some of the others
 	bare := []string{"conda", "venv", "host"}                                     // TestBareEverywhere has these
 	for _, second := range []bool{false, true} {
 		given := map[string]string{}

@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// noImage adds to a refusal how to run a program of this machine, if the word for the
-// image is a program.
+// noImage adds a hint to the error if the image's name is a program of this machine: the hint
+// shows how to run that program without an image.
 func noImage(image string, err error) error {
 	var status *api.StatusError
 	if !errors.As(err, &status) || status.Status != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "image") {

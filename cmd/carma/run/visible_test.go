@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestVisibleNotes: a user who chooses GPUs by NVIDIA_VISIBLE_DEVICES, as under docker,
-// learns how to do it here.
+// TestVisibleNotes: a user who chooses GPUs by NVIDIA_VISIBLE_DEVICES, as under docker, gets a
+// hint how to do it with carma.
 func TestVisibleNotes(t *testing.T) {
 	for flags, want := range map[string]string{
 		"-e NVIDIA_VISIBLE_DEVICES=1":      "carma sets it to the task's GPUs",
@@ -28,8 +28,8 @@ func TestVisibleNotes(t *testing.T) {
 	}
 }
 
-// TestNotes: a flag that replaces another value, and a mode of a mount that does nothing,
-// give a note.
+// TestNotes: a flag that replaces another value, and a mode of a mount that has no effect, give
+// a note.
 func TestNotes(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--gpus 1 --gpus 2":              "--gpus comes twice: 2 counts, 1 does not",

@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestGPUTable: the columns that only real GPUs have, and the mark of a figure
-// that is a bound.
+// TestGPUTable checks the columns for real GPUs, and the mark of a figure that is an upper
+// bound.
 func TestGPUTable(t *testing.T) {
 	a := api.GPU{GPURef: api.GPURef{Index: 0}, Model: "NVIDIA A100", Capacity: int64(40 * units.GiB), SMACT: 0.9, PowerW: 250, TemperatureC: 61, Coarse: true, Sharing: "time-slicing"}
 	b := api.GPU{GPURef: api.GPURef{Index: 1}, Model: "NVIDIA A100", Capacity: int64(40 * units.GiB), SMACT: 0.5, PowerW: 100, Sharing: "mps-user"}
@@ -28,8 +28,8 @@ func TestGPUTable(t *testing.T) {
 	}
 }
 
-// TestTableFits: however long the names, the table fits, and every task on a GPU
-// is there by number.
+// TestTableFits checks that the table fits with names of any length, and shows the number of
+// every task on a GPU.
 func TestTableFits(t *testing.T) {
 	long := strings.Repeat("long-name-", 20)
 	var gpus []api.GPU

@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// folderOf is a folder with files.
+// folderOf makes a folder with files.
 func folderOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -35,8 +35,8 @@ func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		name, command string
 		s             api.Submit
-		said          string // empty if nothing is put into the request
-		line          string // one of the printed lines, or empty if none is
+		said          string // text in the request, or empty
+		line          string // one of the printed lines, or empty if nothing is printed
 	}{
 		{"a known model", "python t.py --bf16 --per_device_train_batch_size 4" + model, api.Submit{},
 			"model Qwen/Qwen2.5-0.5B, batch size 4 per GPU, amp", "read from the command: model Qwen/Qwen2.5-0.5B, batch size 4 per GPU, amp"},
@@ -88,7 +88,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Tasks of an array say the same once.
+// TestCommandsOnce checks that equal lines about the tasks of an array are printed once.
 func TestCommandsOnce(t *testing.T) {
 	tasks := make([]api.Submit, 50)
 	for i := range tasks {

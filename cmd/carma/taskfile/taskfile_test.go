@@ -171,7 +171,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestBomb: a file whose aliases would make it grow is refused. A large file is
+// TestBomb: a file that would become too large by its aliases is refused. A large file is
 // refused before it is parsed.
 func TestBomb(t *testing.T) {
 	bomb := "a0: &a0 [x, x]\n"
@@ -186,7 +186,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// FuzzParse: any file is read, or refused in one line.
+// FuzzParse checks that any file is read, or refused with a message of one line.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte("image: x\narray: 1-3%2\nsweep: {bs: [1, 2]}\nafter: [3]"))

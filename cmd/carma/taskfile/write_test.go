@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestWrite: a written file reads back as the same submission, with each field that one
-// text can give.
+// TestWrite: a written file reads back as the same submission, for each field that one text can
+// set.
 func TestWrite(t *testing.T) {
 	for _, s := range []api.Submit{
 		{Image: "train:1", Command: []string{"train.py", "--lr", "0.1", "a b", "#x", "{i}", "yes", "1e3", "- x", "k: v", `"q"`, "ü\t"}, Mem: 12 << 30, GPUs: 2, TimeLimit: 36 * 3600e9, Priority: "low", Retries: 3},
@@ -44,7 +44,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// asSet is a submission whose field has been given these texts.
+// asSet returns a submission with a field set to these texts.
 func asSet(t *testing.T, name string, texts ...string) (s api.Submit) {
 	f, _ := api.FieldNamed(name)
 	for _, text := range texts {

@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestTell: a line for each new phase and attempt, none without a change, and a task that
-// existed before is known.
+// TestTell checks that a line is printed for each new phase and attempt, none without a change,
+// and none for the state of a task that existed before.
 func TestTell(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)

@@ -27,8 +27,8 @@ func TestMem(t *testing.T) {
 	}
 }
 
-// TestSuspendedTimes: a suspended task shows how long it has been so; the time a task
-// runs or ran leaves that out.
+// TestSuspendedTimes checks that a suspended task shows the time of its suspension, and that
+// the run time of a task does not include suspensions.
 func TestSuspendedTimes(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
@@ -49,7 +49,7 @@ func TestSuspendedTimes(t *testing.T) {
 	}
 }
 
-// TestTableFits: however long the names, however many GPUs, the table fits.
+// TestTableFits checks that the table fits with names of any length and any number of GPUs.
 func TestTableFits(t *testing.T) {
 	long := strings.Repeat("long-name-", 20)
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -81,8 +81,8 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
-// TestFar: how far a task has come, in few letters; a share is never whole before
-// it is.
+// TestFar checks the short form of a task's progress. A share is shown as 100% only when the
+// task is complete.
 func TestFar(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for _, row := range []struct {

@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestSampleHead: the first line of a sample has the exit code, the outcome, the rule and
-// the facts that it was judged by.
+// TestSampleHead: the first line of a sample has the exit code, the outcome, the rule and the
+// facts from which the outcome was derived.
 func TestSampleHead(t *testing.T) {
 	at := api.Attempt{N: 2, ExitCode: 1, Outcome: "gpu-oom", Witnesses: []api.Witness{
 		{Source: "output", Says: "gpu-oom", Strength: "strong", Rule: "vllm-cache"},
@@ -26,7 +26,8 @@ func TestSampleHead(t *testing.T) {
 	}
 }
 
-// TestWitnessText: witnesses of a failure are listed, of a success only the note.
+// TestWitnessText checks that the evidence for a failure is listed, and for a success only the
+// note.
 func TestWitnessText(t *testing.T) {
 	at := api.Attempt{Outcome: "program", Remark: "the output says out of GPU memory, but peak 1.00 GiB", Witnesses: []api.Witness{
 		{Source: "exit", Text: "exit code 1"}, {Source: "output", Says: "gpu-oom", Strength: "strong", Rule: "pytorch-oom"}, {Source: "gpu-memory", Says: "not-gpu-oom", Text: "peak 1.00 GiB"},

@@ -8,8 +8,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestCourse: what became of an attempt, and why the task ran again after it,
-// each said once (U7).
+// TestCourse checks that the outcome of an attempt, and the reason why the task ran again, are
+// each printed once (U7).
 func TestCourse(t *testing.T) {
 	began := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for _, row := range []struct {
@@ -37,7 +37,8 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-// TestCommandText: what its command line says of checkpoints is a line of carma why.
+// TestCommandText checks that carma why prints a line about the checkpoints in the command
+// line.
 func TestCommandText(t *testing.T) {
 	for want, s := range map[string]*api.Says{
 		"": {Unbuffered: true},
@@ -53,8 +54,8 @@ func TestCommandText(t *testing.T) {
 	}
 }
 
-// TestUndeliveredText: a message that was not delivered is a line of carma why, without
-// what would move the cursor.
+// TestUndeliveredText: a message that was not delivered is a line of carma why, without control
+// characters.
 func TestUndeliveredText(t *testing.T) {
 	text := WhyText(&api.Why{}, &api.Task{ID: 7, Name: "a", Phase: "failed", Undelivered: []string{"phone: its message \"failed\" waits: the receiver answered 502\x1b[2J"}})
 	if !strings.Contains(text, "\nmessage: phone: its message \"failed\" waits: the receiver answered 502 [2J (carma notify)\n") {
@@ -62,7 +63,8 @@ func TestUndeliveredText(t *testing.T) {
 	}
 }
 
-// TestAccountText: priority, quota and fair share are said where they decide (U6).
+// TestAccountText checks that priority, quota and fair share are printed if they affect the
+// task (U6).
 func TestAccountText(t *testing.T) {
 	for want, w := range map[string]*api.Why{
 		"":                   {Priority: "normal"},

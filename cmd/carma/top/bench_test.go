@@ -21,8 +21,9 @@ import (
 	"carma/runner/api"
 )
 
-// serverEnv has the test binary serve a crowd at this socket, until its stdin ends: the
-// daemon of the benchmark, whose time is not the view's.
+// serverEnv is an environment variable with a socket. If it is set, the test binary serves as
+// the benchmark's daemon on this socket until its stdin ends, in another process, so that its
+// CPU time does not count.
 const serverEnv = "TOP_TEST_SERVER"
 
 func serveCrowd(socket string) error {
@@ -67,9 +68,9 @@ func serveCrowd(socket string) error {
 	return err
 }
 
-// BenchmarkTop runs the whole view for 20 s against a server with 16 GPUs and 500 tasks,
-// at the usual interval and an event a second, and reports the share of a core that it
-// takes, which is to be under 5 %.
+// BenchmarkTop runs the whole view for 20 s against a server with 16 GPUs and 500 tasks, at the
+// usual interval and with an event per second, and reports its CPU use as a share of a core.
+// The share should be below 5 %.
 func BenchmarkTop(b *testing.B) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {300, 80}} {
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
@@ -103,7 +104,7 @@ func BenchmarkTop(b *testing.B) {
 	}
 }
 
-// costOf is processor time by wall clock time of 20 s of the view.
+// costOf returns the CPU time of the view divided by the wall-clock time, over 20 s.
 func costOf(b *testing.B, client *api.Client, width, height int) float64 {
 	m := newModel(client, time.Now, 1003, &unicodeGlyphs)
 	ctx, cancel := context.WithCancel(b.Context())
@@ -126,7 +127,7 @@ func costOf(b *testing.B, client *api.Client, width, height int) float64 {
 	return share
 }
 
-// used is the processor time of this process.
+// used returns the CPU time of this process.
 func used(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -135,7 +136,7 @@ func used(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkScreen is one screen of a large server.
+// BenchmarkScreen draws one screen of a large server.
 func BenchmarkScreen(b *testing.B) {
 	m := newModel(nil, func() time.Time { return noon }, 1003, &unicodeGlyphs)
 	f := crowd(16, 500)
@@ -146,7 +147,7 @@ func BenchmarkScreen(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot puts in all tasks of a large server.
+// BenchmarkSnapshot adds all tasks of a large server to the view.
 func BenchmarkSnapshot(b *testing.B) {
 	m := newModel(nil, func() time.Time { return noon }, 1003, &unicodeGlyphs)
 	f := crowd(16, 500)

@@ -34,14 +34,15 @@ type fake struct {
 	info  api.Info
 	log   []api.LogLine
 	done  []string
-	asked map[string]int // how often, by what
+	asked map[string]int // number of requests, by kind
 	away  bool
-	// endless: output does not end.
+	// endless means that output does not end.
 	endless bool
 	watch   chan api.Task
 }
 
-// lab has four GPUs, tasks of two users in most phases, and a name of wide characters.
+// lab returns a daemon with four GPUs, tasks of two users in most phases, and a name of wide
+// characters.
 func lab() *fake {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	f := &fake{asked: map[string]int{}, watch: make(chan api.Task)}

@@ -18,8 +18,8 @@ type taskOf = api.Task
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// TestFeed: without changes only tasks on GPUs are read often, and all tasks now and
-// then. After an event all are read soon. The loss of the daemon is shown, and its
+// TestFeed checks that without changes only the tasks on GPUs are read often, and all tasks
+// from time to time. After an event all are read soon. The loss of the daemon is shown, and its
 // return.
 func TestFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -109,8 +109,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestEvents: an event moves a task at once, and leaves its place in the queue as it
-// was; one that has ended stays for a while, and then goes.
+// TestEvents checks that an event changes the state of a task at once, but not its place in the
+// queue. A task that has ended is still shown for some time.
 func TestEvents(t *testing.T) {
 	f := lab()
 	m := screenOf(t, f, 120, 40)

@@ -10,12 +10,13 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// TestActions: each key does to the chosen task what the help says, a stop only after
-// a y; a refusal of the daemon is shown, and the tasks of others stay as they are.
+// TestActions checks that each key performs the action in the help on the selected task, a stop
+// only after y, that a refusal of the daemon is shown, and that tasks of others are not
+// changed.
 func TestActions(t *testing.T) {
 	for _, row := range []struct {
 		keys []string
-		done string // empty for nothing
+		done string // empty if no action is expected
 		says string
 	}{
 		{[]string{"x", "y"}, "stop 17", "task 17 (resnet-lr-0.001) is told to stop"},
@@ -48,8 +49,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestFilter: words and filters as of ps select tasks; a wrong one gives a message and
-// changes nothing.
+// TestFilter checks that words and the filters of ps select tasks, and that a wrong filter
+// gives a message and changes nothing.
 func TestFilter(t *testing.T) {
 	for text, want := range map[string]string{
 		"ann": "17 23 25", "ANN gpt": "23", "status=queued": "24 23", "user=bob": "21 22", "gpu=0": "17 18", "bert christopher": "18", "模型": "21", "2": "21 22 23 24 25", "nobody": "", "status=quued": "17 18 21 22 24 23 25",
@@ -86,7 +87,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestOrders: o goes through all orders and returns to the first, O reverses each.
+// TestOrders checks that the key o selects one order after the other, and that O reverses the
+// order.
 func TestOrders(t *testing.T) {
 	m := screenOf(t, lab(), 120, 40)
 	want := map[string]string{"place": "17 18 21 22", "newest": "22 21 18 17", "name": "18 22 17 21", "user": "17 21 22 18", "memory": "21 18 17 22", "time": "21 17 22 18", "left": "17 18 21 22", "slowdown": "17 18 21 22"}
@@ -116,7 +118,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOutput: output scrolls, stays at its end while it is followed, and goes sideways.
+// TestOutput: output scrolls, stays at its end while it is followed, and scrolls sideways.
 // Another user's output is refused in the view.
 func TestOutput(t *testing.T) {
 	m := screenOf(t, lab(), 80, 24)
@@ -145,8 +147,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestPanes: the help leads back, g is a switch, and no key ends the view but q and
-// Ctrl-C.
+// TestPanes checks that esc closes a screen, that g opens and closes the GPUs, and that only q
+// and Ctrl-C end the view.
 func TestPanes(t *testing.T) {
 	m := screenOf(t, lab(), 80, 24)
 	for _, row := range []struct {
@@ -167,8 +169,8 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestCursor: the cursor stays on its task when the lists change, and moves to the task
-// at its position when its task has left.
+// TestCursor: the cursor stays on its task when the lists change, and moves to the task at its
+// position when its task is no longer listed.
 func TestCursor(t *testing.T) {
 	f := crowd(4, 200)
 	m := screenOf(t, f, 80, 24)

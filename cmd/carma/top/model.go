@@ -252,7 +252,7 @@ func (m *app) loses(err error) {
 	}
 }
 
-// say shows a line for a while.
+// say shows a message for some time.
 func (m *app) say(text string, err error) {
 	m.note = note{text: text, until: m.now().Add(8 * time.Second)}
 	if err != nil {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// screenOf is a view of a daemon in a window, as of noon.
+// screenOf returns a view of a daemon in a window, at noon.
 func screenOf(t *testing.T, f *fake, width, height int) *app {
 	t.Helper()
 	m := newModel(f, func() time.Time { return noon }, 1003, &unicodeGlyphs)
@@ -54,7 +54,7 @@ func press(t *testing.T, m *app, keys ...string) {
 			key = tea.Key{Code: []rune(k)[0], Text: k}
 		}
 		_, cmd := m.Update(tea.KeyPressMsg(key))
-		for range 10 { // output comes in bundles
+		for range 10 { // output is delivered in batches
 			if cmd == nil {
 				break
 			}
@@ -74,7 +74,8 @@ func typed(text string) (keys []string) {
 	return keys
 }
 
-// picture is the screen as text, checked: as many lines as the window has, none wider.
+// picture returns the screen as text, and checks that it has as many lines as the window and
+// that no line is wider.
 func picture(t *testing.T, m *app) string {
 	t.Helper()
 	lines := m.lines()
@@ -136,8 +137,8 @@ func golden(t *testing.T, name, got string) {
 
 var number = regexp.MustCompile(`[0-9]+([.][0-9]+)?`)
 
-// TestEverySize: whatever the window and the figures, no line is too wide, and the
-// figures of the rows on the screen are whole.
+// TestEverySize checks that for any window and any figures no line is too wide, and that the
+// figures on the screen are not cut.
 func TestEverySize(t *testing.T) {
 	f := crowd(16, 500)
 	for width := leastWidth; width <= 300; width += 11 {
@@ -159,8 +160,7 @@ func TestEverySize(t *testing.T) {
 	}
 }
 
-// whole checks that numbers of tasks beside the GPUs are tasks' numbers, and no
-// beginnings of them.
+// whole checks that the task numbers beside the GPUs are complete, not cut.
 func whole(t *testing.T, m *app, text string) {
 	t.Helper()
 	for _, gpu := range m.gpus[:m.gpuLines()-1] {
@@ -179,7 +179,7 @@ func whole(t *testing.T, m *app, text string) {
 	}
 }
 
-// crowd is a server with many GPUs and tasks, four of which run on each GPU.
+// crowd returns a server with many GPUs and tasks, four of which run on each GPU.
 func crowd(gpus, tasks int) *fake {
 	f := lab()
 	model, waits := f.tasks[len(f.tasks)-1], f.tasks[2]

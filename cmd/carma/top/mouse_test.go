@@ -24,8 +24,8 @@ func click(t *testing.T, m *app, text string) {
 
 func wheel(m *app, b tea.MouseButton) { m.Update(tea.MouseWheelMsg{X: 5, Y: 12, Button: b}) }
 
-// TestMouse: a click chooses, a second one opens details, a click on a heading sorts,
-// the wheel moves and scrolls; at every width, with the lines above the lists.
+// TestMouse checks at every width that a click selects a task, that a second click opens its
+// details, that a click on a heading sorts, and that the wheel moves the cursor and scrolls.
 func TestMouse(t *testing.T) {
 	for _, width := range []int{80, 120, 300} {
 		m := screenOf(t, lab(), width, 24)
@@ -71,8 +71,8 @@ func TestMouse(t *testing.T) {
 	}
 }
 
-// TestMouseScrolls: the wheel scrolls output, and leaves a question alone; M turns all of
-// it off.
+// TestMouseScrolls: the wheel scrolls output and does not answer a question, and the key M
+// turns the mouse off.
 func TestMouseScrolls(t *testing.T) {
 	m := screenOf(t, lab(), 80, 24)
 	press(t, m, "l", "home")

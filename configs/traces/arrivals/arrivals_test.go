@@ -34,7 +34,7 @@ func loads() *rapid.Generator[List] {
 	})
 }
 
-// TestWriteRead: a written load is read as the same load.
+// TestWriteRead checks that a written load is read back unchanged.
 func TestWriteRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := loads().Draw(t, "list")

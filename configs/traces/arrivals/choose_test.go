@@ -31,7 +31,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestStarts: from each start a window is full, and from the next one it is not.
+// TestStarts checks that a window is full from each returned start, and not from the next
+// start.
 func TestStarts(t *testing.T) {
 	list := List{Arrivals: []Arrival{{At: 0}, {At: time.Hour}, {At: 2 * time.Hour}, {At: 5 * time.Hour}}}
 	for _, c := range []struct {

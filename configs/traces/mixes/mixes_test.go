@@ -48,8 +48,7 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
-// TestShares: the classes have the shares of their weights. A class of weight 0
-// never comes.
+// TestShares: the classes have the shares of their weights. A class of weight 0 is never drawn.
 func TestShares(t *testing.T) {
 	const n = 10_000
 	for _, name := range append(Names(), "0/0/1", "1/0/0", "0/1/0") {
@@ -91,7 +90,7 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestDice: every version of Go gives these numbers.
+// TestDice checks that every version of Go gives these random numbers.
 func TestDice(t *testing.T) {
 	d := NewDice(7)
 	var got []int

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// rad is a .rad file with one changed line; line 0: none.
+// rad returns a .rad file with one changed line, or unchanged if line is 0.
 func rad(line int, text string) string {
 	lines := []string{"# a comment", "conda activate tf", "python /home/x/resnet50.py --batch_size 64", "resnet50_64.model", "/raid/datasets/imagenet", "64", "exclusive", "1", "7106", "14910.3711", "5337.0131", "16000"}
 	if line > 0 {

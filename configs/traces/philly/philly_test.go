@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 	}})
 }
 
-// one is a valid job on one line.
+// one returns a valid job on one line.
 func one(id string) string {
 	return `{"status":"Pass","jobid":"` + id + `","attempts":[],"submitted_time":"2017-10-03 09:00:00","user":"u"}`
 }
@@ -104,7 +104,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestBrokenBraceInDepth: in an indented log, a missing brace costs one job.
+// TestBrokenBraceInDepth: in an indented log, a missing brace loses only one job.
 func TestBrokenBraceInDepth(t *testing.T) {
 	var log bytes.Buffer
 	if err := synth.Philly(&log, synth.Options{Jobs: 30, Seed: 1}); err != nil {
