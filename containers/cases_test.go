@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestCases: the message of samples besides their class, also with other facts than their
-// own.
+// TestCases checks the message of samples in addition to their class, also with other facts.
 func TestCases(t *testing.T) {
 	const gone = "GPU 0 can no longer be opened in the container (device cgroup)"
 	used := Facts{Memory: GPUMemory{Readings: 60, Seen: true, Peak: 30 << 30, Grant: 32 << 30}}
@@ -55,8 +54,8 @@ func TestKilledPeer(t *testing.T) {
 	}
 }
 
-// TestHiddenExitCode: a run that ends with 0 after the error of a GPU OOM, as behind a
-// pipe, is a success with a remark. One that says nothing of an OOM has none.
+// TestHiddenExitCode: a run that ends with 0 after the error of a GPU OOM, as behind a pipe, is
+// a success with a remark, and that a run without an OOM error has no remark.
 func TestHiddenExitCode(t *testing.T) {
 	done := Exit{Started: time.Unix(1, 0), Finished: time.Unix(9, 0)}
 	told, quiet := 0, 0

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sample is a log tail. Its first line has how the container ended and the
-// expected verdict.
+// sample is a log tail. Its first line contains the exit of the container and the expected
+// verdict.
 type sample struct {
 	exit   Exit
 	facts  Facts
@@ -101,8 +101,8 @@ func TestClassifySamples(t *testing.T) {
 	}
 }
 
-// TestClassifyOutranksLog: exit code 0 is ok and a stopped run is stopped,
-// whatever the log says.
+// TestClassifyOutranksLog checks that exit code 0 is classified as ok and a stopped run as
+// stopped, for any log.
 func TestClassifyOutranksLog(t *testing.T) {
 	for name, s := range samples(t) {
 		if v := Classify(Exit{}, s.lines, s.facts); v.Class != ClassOK {

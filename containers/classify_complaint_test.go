@@ -2,8 +2,8 @@ package containers
 
 import "testing"
 
-// TestComplained: if a program does not even begin, the reason is its last line. The last
-// line of any other program is not reported.
+// TestComplained checks that, if a program does not start, its last line is the reason. The
+// last line of any other program is not reported.
 func TestComplained(t *testing.T) {
 	for _, row := range []struct {
 		code int

@@ -2,7 +2,8 @@ package containers
 
 import "testing"
 
-// TestStartExitCode: the codes are docker's, for texts of runc 1.0 to 1.3 and containerd.
+// TestStartExitCode checks that messages of runc 1.0 to 1.3 and containerd give the same exit
+// codes as docker.
 func TestStartExitCode(t *testing.T) {
 	for text, want := range map[string]int{
 		`OCI runtime create failed: container_linux.go:380: starting container process caused: exec: "nonsense": executable file not found in $PATH: unknown`:                                                                    127,

@@ -37,8 +37,8 @@ func TestMemoryState(t *testing.T) {
 	}
 }
 
-// TestWitnesses: no text and no exit code alone is a confirmed GPU OOM; a measurement
-// outranks every text and exit code; a measurement alone is no OOM.
+// TestWitnesses checks that neither a text nor an exit code alone confirms a GPU OOM, that a
+// measurement takes precedence over both, and that a measurement alone is not an OOM.
 func TestWitnesses(t *testing.T) {
 	texts := []string{"step 10: loss 0.3"}
 	for _, r := range endtext.Rules() {

@@ -12,12 +12,13 @@ import (
 	"carma/containers/endtext"
 )
 
-// The samples in testdata/programs are ends of the output of about 90 programs, in their
-// own words: from public threads (source=OWNER/REPO#N), or from the program's own text.
-// Positive ones ended by what the class says; negative ones mention exhausted memory and
-// ended otherwise.
+// The samples in testdata/programs are ends of the output of about 90 programs, quoted from
+// public threads (source=OWNER/REPO#N) or from the program's source. Positive samples ended for
+// the reason of their class. Negative samples mention exhausted memory and ended for another
+// reason.
 
-// judgedWrong are the samples that the text alone does not decide right, with the reason.
+// judgedWrong returns the samples that cannot be classified correctly from the text alone, with
+// the reason.
 func judgedWrong(t *testing.T) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/programs-wrong.txt")
@@ -46,8 +47,8 @@ func programs(t *testing.T) map[string]sample {
 	return all
 }
 
-// right reports whether a verdict is one that a sample accepts. Where the text only hints
-// at exhausted memory, one relaunch and none are both right.
+// right reports whether a verdict is correct for a sample. If the text only suggests exhausted
+// memory, both one relaunch and none are correct.
 func (s *sample) right(v Verdict) bool {
 	return v.Class == s.class || s.class == ClassSuspectedOOM && v.Class == ClassProgram
 }

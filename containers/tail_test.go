@@ -79,9 +79,9 @@ func BenchmarkClassify(b *testing.B) {
 	}
 }
 
-// TestBufferedOutput: output that was buffered on another stream comes after the exception
-// that ended the program, and does not show that the program went on; lines of work on the
-// same stream do.
+// TestBufferedOutput: output that was buffered on another stream may follow the exception that
+// ended the program, and is no evidence that the program continued. Progress lines on the same
+// stream are evidence.
 func TestBufferedOutput(t *testing.T) {
 	end := time.Unix(100, 0)
 	for name, row := range map[string]struct {

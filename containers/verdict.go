@@ -113,8 +113,8 @@ type row struct {
 	decides []Source
 }
 
-// table turns evidence into a class. Measurements outrank texts: a program that used no
-// GPU memory, or far less than its grant, was not out of GPU memory, whatever it prints.
+// table turns evidence into a class. Measurements outrank texts: a program that used no GPU
+// memory, or far less than its grant, was not out of GPU memory, even if its output says so.
 var table = []row{
 	{"start-machine", func(e *evidence) bool { return e.exit.Error != "" && MachineFault(e.exit.Error) }, ClassInfrastructure,
 		func(e *evidence) string { return "could not start: " + line(e.exit.Error) }, []Source{SourceEngine}},

@@ -31,8 +31,8 @@ func TestCanaryArchive(t *testing.T) {
 	}
 }
 
-// TestEnv: what each kind of program finds its environment by. A variable of the
-// submitter's own counts.
+// TestEnv checks the variables by which each kind of program finds its environment. A variable
+// that the submitter sets takes precedence.
 func TestEnv(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    Program
@@ -51,8 +51,8 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// TestWords: a conda environment's scripts run before the program, which gets its
-// words as they are.
+// TestWords: a conda environment's scripts run before the program, which gets its arguments
+// unchanged.
 func TestWords(t *testing.T) {
 	prefix := t.TempDir()
 	scripts := filepath.Join(prefix, "etc/conda/activate.d")
@@ -90,8 +90,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestFailingScripts: a program runs although scripts of its conda environment fail, and
-// what they say is shown. A script that exits ends it, as it ends conda run.
+// TestFailingScripts: a program runs although scripts of its conda environment fail, and that
+// their errors are shown. A script that exits ends the program, as with conda run.
 func TestFailingScripts(t *testing.T) {
 	for name, row := range map[string]struct {
 		text, says string

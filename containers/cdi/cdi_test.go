@@ -67,8 +67,8 @@ func TestBadFile(t *testing.T) {
 	}
 }
 
-// TestByIndex: a GPU that an old toolkit's files name by its number only is not found,
-// and the line says which names there are.
+// TestByIndex: a GPU that an old toolkit's files name only by its index is not found, and that
+// the message lists the existing names.
 func TestByIndex(t *testing.T) {
 	f := read(t, strings.NewReplacer("GPU-a", `"0"`, "GPU-b", "all").Replace(file))
 	err := f.Missing([]string{"GPU-a"})
@@ -77,8 +77,8 @@ func TestByIndex(t *testing.T) {
 	}
 }
 
-// TestMadeAnew: new instances after a change of MIG are missing until the CDI files are
-// written again and read again.
+// TestMadeAnew checks that new instances after a change of MIG are missing until the CDI files
+// are written again and read again.
 func TestMadeAnew(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) *Files {

@@ -63,8 +63,8 @@ func startCutOff(t *testing.T, d *Driver, id string, after time.Duration) (took 
 	return took
 }
 
-// TestFolderStays: containerd has given up an earlier request, and its folder is there
-// for seconds more, as on a busy machine.
+// TestFolderStays: containerd has given up an earlier request, and the request's folder exists
+// for some more seconds, as on a busy machine.
 func TestFolderStays(t *testing.T) {
 	d := newDriver(t)
 	id := launch(t, d, "out:once", "exit:3")

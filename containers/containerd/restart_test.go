@@ -63,8 +63,8 @@ func output(t *testing.T, d *Driver, id string) (lines []string) {
 	return lines
 }
 
-// TestStartBrokenOff: a start is broken off at each of its points. The next start
-// carries it out once.
+// TestStartBrokenOff: a start is interrupted at each of its points. The next start must start
+// the container exactly once.
 func TestStartBrokenOff(t *testing.T) {
 	for name, breakOff := range map[string]func(*Driver, string) error{
 		"container made": func(d *Driver, id string) error {
@@ -134,8 +134,8 @@ func always(f func() error) error {
 	}
 }
 
-// TestLost: a container whose shim died is lost. It is not started again, and
-// every call says so.
+// TestLost: a container whose shim died is lost. It is not started again, and every call
+// returns that error.
 func TestLost(t *testing.T) {
 	d := newDriver(t)
 	id := launch(t, d, "out:ready", "stubborn")

@@ -43,8 +43,8 @@ func gated(t *testing.T, d *Driver, tty bool, args ...string) (id, folder string
 	return id, folder
 }
 
-// TestCommandLeft: a command whose daemon has ended continues. One that has more output
-// than its pipes take waits for the next daemon, which takes it and clears up.
+// TestCommandLeft: a command whose daemon has ended continues. One that has more output than
+// its pipes take waits for the next daemon, which reads it and cleans up.
 func TestCommandLeft(t *testing.T) {
 	d := newDriver(t)
 	id, _ := gated(t, d, false, "gate:/shared/done", "block:3")
@@ -163,7 +163,8 @@ func TestTalkOverRestart(t *testing.T) {
 	}
 }
 
-// TestNoSession: attaching to a program that was made without a terminal and input.
+// TestNoSession checks the error of attaching to a program that has neither a terminal nor an
+// input.
 func TestNoSession(t *testing.T) {
 	d := newDriver(t)
 	id := launch(t, d, "block:0")

@@ -44,7 +44,7 @@ var verbs = map[string]verb{
 	"raw":    func(p *Proc, rest string, _ int) int { return p.print(p.Stdout, rest) },
 	"rawerr": func(p *Proc, rest string, _ int) int { return p.print(p.Stderr, rest) },
 	"lines":  lines, // "out 1" and "err 1" to "out N" and "err N"
-	"count":  count, // the numbers 1 to N, a line each, as fast as possible
+	"count":  count, // prints the numbers 1 to N, one per line, as fast as possible
 
 	// These verbs read the input or the terminal.
 	"input":       input,      // print "got" and each line, "ended" at its end

@@ -19,7 +19,7 @@ func (p *Proc) print(w io.Writer, s string) int {
 // say prints a line.
 func (p *Proc) say(s string) int { return p.print(p.Stdout, s+"\n") }
 
-// ended prints the error and returns a failure, or goes on if err is nil.
+// ended prints the error and returns a failure, or returns success if err is nil.
 func (p *Proc) ended(err error) int {
 	if err == nil {
 		return goOn

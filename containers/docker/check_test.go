@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCheckBridge: a bridge that was there and is gone is reported. A bridge that
-// was never seen is not: the engine may have it elsewhere.
+// TestCheckBridge: a bridge that existed and is gone is reported, but not a bridge that was
+// never seen, because the engine may have it in another place.
 func TestCheckBridge(t *testing.T) {
 	d := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, "/networks/") {

@@ -20,7 +20,7 @@ var t0 = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 const stampLayout = "2006-01-02T15:04:05.000000000Z07:00" // the engine's
 
-// logEntry is an entry as the engine sends it.
+// logEntry returns an entry as the engine sends it.
 func logEntry(stream containers.Stream, at time.Duration, text string) *frame {
 	return &frame{stream: stream, data: []byte(t0.Add(at).Format(stampLayout) + " " + text)}
 }
@@ -49,8 +49,8 @@ func (r *reader) texts() (out []string) {
 	return out
 }
 
-// randomLog has all oddities of real logs: streams out of order, long lines in
-// pieces with one time and other lines in between, a clock set back.
+// randomLog returns a log with all irregularities of real logs: streams out of order, long
+// lines in pieces with one time and other lines in between, a clock set back.
 func randomLog(rng *rand.Rand, n int) []*frame {
 	var log []*frame
 	now := time.Duration(0)

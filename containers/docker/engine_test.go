@@ -20,7 +20,7 @@ import (
 	"carma/containers/containerstest"
 )
 
-// proxy stands between a driver and the engine and can be cut.
+// proxy forwards the connections of a driver to the engine, and can break them.
 type proxy struct {
 	t      *testing.T
 	path   string
@@ -96,7 +96,7 @@ func (p *proxy) cut() {
 	clear(p.conns)
 }
 
-// launch starts the tool through a driver of its own.
+// launch starts the tool through a separate driver.
 func launch(t *testing.T, mounts []containers.Mount, args ...string) string {
 	t.Helper()
 	d := newDriver(t, "")

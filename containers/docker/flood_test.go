@@ -61,9 +61,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFloodUnread: nobody reads while the container prints. The engine must have kept the
-// promised amount. Readers must learn that output is missing, also readers that read the
-// beginning before.
+// TestFloodUnread: the log is not read while the container prints. The engine must keep the
+// promised amount. Readers must get a report about the missing output, including readers that
+// have read the beginning before.
 func TestFloodUnread(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()

@@ -19,8 +19,8 @@ import (
 
 var _ containers.Hoster = (*Driver)(nil)
 
-// hosting makes what the helpers of suites need: networks, volumes, and more settings of
-// their containers.
+// hosting makes the networks and volumes of suites' helpers, and sets further options of their
+// containers.
 type hosting struct{ e *engine }
 
 // CanHost returns nil: Docker has networks with names, and volumes.

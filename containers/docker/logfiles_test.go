@@ -51,8 +51,8 @@ func (f *logFiles) shift(t *testing.T, number int) {
 	}
 }
 
-// TestLookDuringRenaming: a reader that looks for new files between two renames of the
-// engine misses none, and reports no gap where there is none.
+// TestLookDuringRenaming: a reader that searches new files between two renames of the engine
+// misses none, and does not report a false gap.
 func TestLookDuringRenaming(t *testing.T) {
 	f := logDir(t, 4, "2\n", "1\n")
 	if err := f.look(lookTries); err != nil || len(f.open) != 2 {

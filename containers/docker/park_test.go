@@ -14,7 +14,7 @@ import (
 	"carma/containers"
 )
 
-// parkedTool is a parked container of the tool, and its pid.
+// parkedTool returns a parked container of the tool, and its pid.
 func parkedTool(t *testing.T, d *Driver, entrypoint ...string) (id string, pid int) {
 	t.Helper()
 	id, err := d.Create(t.Context(), containers.Spec{

@@ -161,8 +161,9 @@ func TestNegotiatesAgain(t *testing.T) {
 	}
 }
 
-// TestStartOnce makes a second Start look while a first is in progress. It must
-// not find the container "created" and run it again after its end.
+// TestStartOnce lets a second Start read the container's state while a first Start is in
+// progress. The second must not find the state "created" and start the container again after
+// its end.
 func TestStartOnce(t *testing.T) {
 	var starts, looks atomic.Int32
 	met := make(chan struct{})

@@ -2,8 +2,8 @@ package endtext
 
 import "testing"
 
-// TestAnonymise: words that reveal who ran a program are replaced; words that say why it
-// ended stay.
+// TestAnonymise: text that identifies the user of a program is replaced, and text about the
+// cause of its end is kept.
 func TestAnonymise(t *testing.T) {
 	for in, want := range map[string]string{
 		`  File "/home/ada/exp7/train.py", line 31, in main`:                         `  File "/path/train.py", line 31, in main`,
@@ -19,8 +19,8 @@ func TestAnonymise(t *testing.T) {
 	}
 }
 
-// TestRulesHaveSamples: each rule claims what it says of its sample, also when that is
-// anonymised, and nothing of the line that it must not match.
+// TestRulesHaveSamples: each rule gives the stated claim for its sample, also for the
+// anonymised sample, and none for the line that it must not match.
 func TestRulesHaveSamples(t *testing.T) {
 	for _, rule := range Rules() {
 		if rule.match == nil {

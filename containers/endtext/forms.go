@@ -40,8 +40,8 @@ var (
 	silent = lazyregexp.New(`^([A-Za-z_]\w*\.)*(Assertion|Runtime)Error:?$|^AttributeError: 'NoneType' object has no`)
 	// noOutcome matches text in such an exception that names its cause.
 	noOutcome = lazyregexp.New(`(?i)no such file|not found|does not exist|invalid|unsupported|unknown|mismatch|permission denied|version|corrupt`)
-	// initWarning matches PyTorch's warning that CUDA does not work on this machine. It is
-	// an error of the machine, whatever its level.
+	// initWarning matches PyTorch's warning that CUDA does not work on this machine. It is an
+	// error of the machine, although its level is a warning.
 	initWarning = lazyregexp.New(`\bUserWarning: CUDA initialization: `)
 	// pinCall matches the last call of a traceback that allocates pinned host memory. It
 	// does not match a data loader's own pinning thread: there, the first call that needs

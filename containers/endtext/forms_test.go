@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestForms: each form of a text that a rule knows, and a text like it that says something
-// else. Lines are parted by "\n"; "" stands for no claim that counts.
+// TestForms checks each form of text that a rule matches, and similar text with another
+// meaning. Lines are separated by "\n". "" means that no claim counts.
 func TestForms(t *testing.T) {
 	const head = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
 	for _, row := range []struct {
@@ -74,7 +74,7 @@ func TestForms(t *testing.T) {
 		{"ggml_aligned_malloc: insufficient memory (attempted to allocate 32768.03 MB)", HostOOM},
 		{head + "RuntimeError: unable to mmap 4970000000 bytes from file </m/model.safetensors>: Cannot allocate memory (12)", HostOOM},
 
-		// Only mentioned.
+		// Exhausted memory is only mentioned.
 		{"A shortage raises a catchable\n``RuntimeError: CUDA out of memory`` with a Python traceback", ""},
 		{"+    ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", ""},
 		{"Symptom: PyTorch's raw torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", ""},

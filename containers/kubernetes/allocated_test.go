@@ -30,8 +30,7 @@ func (c *cluster) caughtUp(t *testing.T, d *Driver) {
 }
 
 // TestAttachedByStreams checks that a pod's GPUs are read from the cluster unless the watches
-// prove that this pod has the requested GPUs. So a wrong GPU is detected whatever the watches
-// have shown.
+// prove that this pod has the requested GPUs. So a wrong GPU is detected in any case.
 func TestAttachedByStreams(t *testing.T) {
 	for what, row := range map[string]struct {
 		alter func(*cluster, *resourcev1.ResourceClaim)

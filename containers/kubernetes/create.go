@@ -200,7 +200,7 @@ func (d *Driver) give(ctx context.Context, what string, pod *corev1.Pod, fault s
 	return d.end(ctx, what, pod, &shortest)
 }
 
-// startError is the error of a start for which the cluster reports msg.
+// startError returns the error of a start for which the cluster reports msg.
 func startError(what, msg string) error {
 	switch {
 	case containers.MachineFault(msg):

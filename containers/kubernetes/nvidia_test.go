@@ -11,9 +11,9 @@ import (
 	"carma/containers/kubernetes/manifest"
 )
 
-// nvidiaSlice is a slice as NVIDIA's DRA driver 0.5.0 published it for an H100 with
-// --consumable-shares=memory. A MIG instance and a card for virtual machines are added,
-// as in the driver's source.
+// nvidiaSlice returns a slice as NVIDIA's DRA driver 0.5.0 published it for an H100 with
+// --consumable-shares=memory. A MIG instance and a card for virtual machines are added, as in
+// the driver's source.
 func nvidiaSlice(t *testing.T) resourcev1.ResourceSlice {
 	t.Helper()
 	b, err := os.ReadFile("testdata/nvidia-0.5.0.json")

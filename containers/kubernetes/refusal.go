@@ -78,7 +78,7 @@ func inNamespace(code, cause, remedy string) *containers.StartFault {
 	return &containers.StartFault{Scope: containers.ScopeTask, Code: code, Cause: cause, Remedy: remedy, Text: cause + "; " + remedy}
 }
 
-// podSecurity is the remedy for a violation of a Pod Security level.
+// podSecurity returns the remedy for a violation of a Pod Security level.
 func podSecurity(why string) string {
 	var do []string
 	if strings.Contains(why, "runAsNonRoot") || strings.Contains(why, "runAsUser") || strings.Contains(why, "capabilities") {

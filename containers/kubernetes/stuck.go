@@ -58,7 +58,7 @@ func lasts(since *time.Time, limit time.Duration) bool {
 	return time.Since(*since) >= limit
 }
 
-// lookEvery is the time after which a starting pod without events is read again.
+// lookEvery returns the time after which a starting pod without events is read again.
 func (s *start) lookEvery() time.Duration {
 	return max(10*time.Millisecond, min(maxQuiet, s.claimPatience/4, s.nodePatience/4))
 }

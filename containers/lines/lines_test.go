@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzReader: a reader of a growing file never sees a part of a line, wherever the file
-// ends at the moment, and misses no line.
+// FuzzReader: a reader of a growing file never sees a part of a line, at whatever byte the file
+// ends, and that it misses no line.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("ab\n\ncd\ne"), uint8(1))
 	f.Add([]byte(strings.Repeat("x", 70000)+"\n"+strings.Repeat("y", 100)), uint8(200))

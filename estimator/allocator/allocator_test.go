@@ -110,8 +110,8 @@ func TestRoundupDivisions(t *testing.T) {
 	}
 }
 
-// TestBooksBalance: after any allocations and frees the figures agree with a
-// plain count and no blocks overlap. Freeing everything merges everything.
+// TestBooksBalance: after any allocations and frees the statistics equal a simple count, and no
+// blocks overlap. After all blocks are freed, each segment is one block.
 func TestBooksBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{

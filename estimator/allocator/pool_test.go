@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPoolIsASortedList: free blocks behave like one list of them, sorted by size, then by
+// TestPoolIsASortedList: the pool of free blocks behaves like a list sorted by size, then by
 // address.
 func TestPoolIsASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import (
 	"carma/configs/models"
 )
 
-// shipped are files as people have them.
+// shipped contains configuration files as users write them.
 var shipped = map[string]string{
 	"ds3.json": `{"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3, "overlap_comm": true, "stage3_prefetch_bucket_size": "auto"},
 		"gradient_accumulation_steps": "auto", "train_micro_batch_size_per_gpu": "auto", "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}`,
@@ -40,7 +40,7 @@ func fromShipped(name string) ([]byte, error) {
 	return nil, errors.New("no such file")
 }
 
-// TestRead: a row is a command line and all that it says.
+// TestRead checks command lines with all settings that are read from them.
 func TestRead(t *testing.T) {
 	for line, want := range map[string]struct {
 		said, settings string
@@ -131,7 +131,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// A shell's line is split as the shell does.
+// TestShell checks that a shell command is split like in the shell.
 func TestShell(t *testing.T) {
 	for _, line := range []string{
 		`cd /work && torchrun --nproc_per_node 2 train.py --per_device_train_batch_size 4 --fsdp "full_shard auto_wrap" --bf16 > log`,
@@ -146,7 +146,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// An error gives one note, and the rest is read.
+// TestNotes checks that an error gives one note, and that the rest is still read.
 func TestNotes(t *testing.T) {
 	for line, want := range map[string]string{
 		"python t.py --bf16 --deepspeed broken.json":                              "broken.json: not JSON: ",
@@ -172,8 +172,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// Offload is a setting where this version has one; else a note says that it is not
-// counted. The same holds for what else may come.
+// TestOffload checks that offloading sets a setting if this version has one, and otherwise
+// gives a note that it is not counted. The same applies to settings of later versions.
 func TestOffload(t *testing.T) {
 	files := func(name string) ([]byte, error) {
 		return []byte(map[string]string{
@@ -243,7 +243,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Depth and size of a file do not matter.
+// TestHostileFiles checks files of any depth and size.
 func TestHostileFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"deep.json": strings.Repeat(`{"a":`, 20000),

@@ -11,8 +11,8 @@ import (
 	"carma/mapper/predict"
 )
 
-// machine plays the memory of a machine on which all estimates are wrong by a factor:
-// each task is estimated with the earlier measurements, and then measured.
+// machine simulates a machine on which all estimates are wrong by a factor. Each task is
+// estimated with the earlier measurements, and then measured.
 type machine struct {
 	*testing.T
 	p        *Predictor
@@ -33,8 +33,8 @@ func (m *machine) run(model string, batch int) (e estimator.Estimate, off float6
 	return e, math.Abs(math.Log(float64(e.Point) / float64(peak))), peak > e.Memory
 }
 
-// TestUnlearned: an error of 20 % in all estimates is gone after a few tasks, of other
-// models too, and nothing exceeds its bound then.
+// TestUnlearned: an error of 20 % in all estimates is corrected after a few tasks, also for
+// other models, and that no task exceeds its bound then.
 func TestUnlearned(t *testing.T) {
 	for _, factor := range []float64{1.2, 1 / 1.2} {
 		m := &machine{T: t, p: testPredictor(t), factor: factor}

@@ -23,8 +23,8 @@ func ofLlama(t *testing.T) []byte {
 	return d
 }
 
-// TestDescribed: carma allocates for a described network its estimate with these
-// settings, and the sentence names the network.
+// TestDescribed checks that carma allocates the estimate of the described network with these
+// settings, and that the text names the network.
 func TestDescribed(t *testing.T) {
 	p := testPredictor(t)
 	o := models.Overrides{Sequence: 1024, LoRA: 16, Targets: []string{"all-linear"}, Precision: models.BF16}
@@ -52,8 +52,8 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-// TestSettingsAreEstimated: a measurement is of another training as soon as a setting
-// is given. Sharded weights take less of each GPU.
+// TestSettingsAreEstimated checks that a measurement is not used for a training with other
+// settings, and that sharded weights take less memory of each GPU.
 func TestSettingsAreEstimated(t *testing.T) {
 	p := testPredictor(t)
 	q := estimator.Query{Model: "resnet50", Batch: 64, GPUs: 1}

@@ -14,7 +14,7 @@ import (
 	"carma/estimator/networks"
 )
 
-// withWeights is a folder with a config.json and a safetensors file of one matrix, or of
+// withWeights returns a folder with a config.json and a safetensors file of one matrix, or of
 // one that bitsandbytes has packed with 4 bits.
 func withWeights(t *testing.T, packed bool) string {
 	t.Helper()
@@ -34,8 +34,8 @@ func withWeights(t *testing.T, packed bool) string {
 }
 
 // TestWeightsTravel: for a folder with weights the daemon allocates the estimate of carma
-// estimate. The estimate says how they are stored, and counts packed ones below adapters
-// as they are.
+// estimate. The estimate contains the storage format, and counts packed weights below adapters
+// with their packed size.
 func TestWeightsTravel(t *testing.T) {
 	p, err := NewPredictor("")
 	if err != nil {
@@ -74,7 +74,8 @@ func TestWeightsTravel(t *testing.T) {
 		}
 		memory[fmt.Sprint(c.packed, c.o.LoRA, c.o.Bits)] = int64(got.Point)
 	}
-	// With 8 bits a product's input is there longer than a step, so it may take more than with 16.
+	// With 8 bits, the input of a product is kept for longer than a step, so the training may take
+	// more memory than with 16 bits.
 	if memory["true 8 0"] >= memory["true 8 8"] || memory["true 8 0"] >= memory["false 8 0"] {
 		t.Errorf("4 bits should take less than 8, 16 or 32: %v", memory)
 	}

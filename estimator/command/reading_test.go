@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// argvOf makes words of a line: at bars if it has some, else at spaces.
+// argvOf splits a line into words, at "|" if it contains any, otherwise at spaces.
 func argvOf(line string) []string {
 	if strings.Contains(line, "¦") {
 		return strings.Split(line, "¦")
@@ -203,7 +203,7 @@ func brief(f Fit, a Asked) string {
 	return ""
 }
 
-// TestFitWords: what is said in full.
+// TestFitWords checks the full text of messages.
 func TestFitWords(t *testing.T) {
 	for _, row := range []struct {
 		line  string
@@ -232,8 +232,8 @@ func TestFitWords(t *testing.T) {
 	}
 }
 
-// TestImages: the image's entrypoint and command are read where the task gives none,
-// and variables of the task and of the image.
+// TestImages checks that the image's entrypoint and command are read if the task has none, and
+// that variables of the task and of the image are read.
 func TestImages(t *testing.T) {
 	for _, row := range []struct {
 		p    Program
@@ -300,7 +300,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestOneReading: the reading has the facts of the sub-readers.
+// TestOneReading checks that the result contains the facts of all readers.
 func TestOneReading(t *testing.T) {
 	r := Read(&Program{Command: argvOf("bash¦-c¦torchrun --nproc_per_node 2 train.py --model_name_or_path a/b --per_device_train_batch_size 4 --bf16 true | tee log")})
 	if r.Training.Model != "a/b" || r.Training.Batch != 4 || r.Batch != 4 {

@@ -72,8 +72,8 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// TestBound: where estimates and runs agree, the bound narrows; where they scatter
-// more than shipped, it widens.
+// TestBound checks that the bound gets smaller if estimates and runs agree, and larger if their
+// scatter exceeds the shipped value.
 func TestBound(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var tight, wide []Run
@@ -120,8 +120,9 @@ type lab struct {
 	odd    float64 // share of runs with wrong settings
 }
 
-// plays counts, over many machines of a kind, how often tasks use more than is allocated,
-// as shipped and corrected, and the errors of the points. first tasks are left out.
+// plays simulates many machines of a kind. It counts how often tasks use more than allocated,
+// with the shipped and with the corrected estimates, and returns the errors of the point
+// estimates. The first tasks of each machine are not counted.
 func (l lab) plays(seed uint64, first int) (missed, shippedMissed, wrong, shippedWrong float64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	s, n := shipped(l.bound), 0.0
@@ -155,9 +156,9 @@ func (l lab) plays(seed uint64, first int) (missed, shippedMissed, wrong, shippe
 	return missed / n, shippedMissed / n, wrong / n, shippedWrong / n
 }
 
-// TestCoverage plays 150 machines of each kind with 40 tasks of ten models. Where the
-// shipped calibration holds, the bound holds for 95 % before and after; where it does
-// not, the corrected bound holds for more tasks than the shipped one.
+// TestCoverage simulates 150 machines of each kind with 40 tasks of ten models. Where the
+// shipped calibration holds, the bound holds for 95 % before and after; where it does not, the
+// corrected bound holds for more tasks than the shipped one.
 func TestCoverage(t *testing.T) {
 	for i, row := range []struct {
 		lab

@@ -100,8 +100,8 @@ func TestBadFilesAreRefusedByLine(t *testing.T) {
 	}
 }
 
-// known is a method with fixed answers: point and bound by batch size. It returns an
-// error for an unknown size.
+// known is a method with fixed results: point and bound by batch size. It returns an error for
+// an unknown size.
 type known map[int][2]int64
 
 func (known) Name() string   { return "known" }
@@ -157,8 +157,8 @@ func TestOneOtherBatchSizeSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// At 8, corrected by the run at 16: 1000 x 4400/2000 = 2200 of 2000. At 16,
-	// by the run at 8: 2000 x 2000/1000 = 4000 of 4400.
+	// Batch size 8, corrected by the run at 16: estimate 1000 x 4400/2000 = 2200, measured 2000.
+	// Batch size 16, corrected by the run at 8: estimate 2000 x 2000/1000 = 4000, measured 4400.
 	if got.Rows != 2 || got.Of != 2 || math.Abs(got.Mean-(0.1+400./4400)/2) > 1e-6 || got.Under != 0.5 {
 		t.Errorf("%+v", got)
 	}
@@ -170,8 +170,8 @@ func TestOtherBatchSizesAlone(t *testing.T) {
 		return Case{Group: group, Batch: batch, Measured: measured, Truncated: truncated}
 	}
 	cases := []Case{at("a", 8, 1000, false), at("a", 16, 1800, false), at("a", 32, 3600, false), at("a", 64, 9000, true), at("b", 8, 1000, false)}
-	// At 32 by the line through 8 and 16: 3400 of 3600. At 16 by 8 and 32: 1867
-	// of 1800. At 8 by 16 and 32: 900 of 1000.
+	// Batch size 32 from the line through 8 and 16: estimate 3400, measured 3600. Batch size 16
+	// from 8 and 32: 1867, measured 1800. Batch size 8 from 16 and 32: 900, measured 1000.
 	two := RunAlone(cases, 2)
 	if want := (200./3600 + 66./1800 + 0.1) / 3; two.Rows != 3 || two.Of != 3 || math.Abs(two.Mean-want) > 1e-3 {
 		t.Errorf("two: %+v, want a mean of %.4f", two, want)
@@ -207,8 +207,8 @@ func TestEnvironments(t *testing.T) {
 	}
 }
 
-// TestHistory: 20 % more than estimated in all runs is learned from other models, and
-// better from the model's own; runs of another family say nothing.
+// TestHistory checks that an error of 20 % in all runs is learned from runs of other models,
+// better from runs of the same model, and not from runs of another family.
 func TestHistory(t *testing.T) {
 	var cases []Case
 	at := func(environment, group string, family models.Family, batch int, measured int64) {

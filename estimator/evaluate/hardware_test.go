@@ -32,8 +32,9 @@ func TestMeasuredOnH100(t *testing.T) {
 	}
 }
 
-// Trainings to which no coefficient was fitted: in mixed and half precision, with other
-// optimizers, of other networks. Their tables say how they trained.
+// TestMeasuredOthers checks trainings that were not used to fit a coefficient: in mixed and
+// half precision, with other optimizers, and of other networks. Their tables contain the
+// settings.
 func TestMeasuredOthers(t *testing.T) {
 	cases, _ := measuredOn(t, "h100-2026-11-26")
 	precisions, optimizers, groups := map[models.Precision]int{}, map[models.Optimizer]int{}, map[string]bool{}

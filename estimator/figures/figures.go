@@ -134,8 +134,8 @@ func (f Figures) batch() int {
 	return (f.Batch-1)/gpus + 1
 }
 
-// Context is the memory of a process of this family before its first tensor, in bytes.
-// The learned memory is added to it.
+// Context returns the memory of a process of this family before its first tensor, in bytes. The
+// learned memory is added to it.
 func Context(family models.Family, env *step.Environment) int64 {
 	return env.ContextFor(family != models.MLP)
 }

@@ -13,10 +13,9 @@ import (
 	"carma/estimator/networks/hf"
 )
 
-// BenchmarkLarge makes one estimate of a large language model from its name: the
-// network, its simulation, and the second one for a training that does not fit. It
-// reports the median and the quartiles, because the mean counts what else the machine
-// does.
+// BenchmarkLarge makes one estimate of a large language model from its name: the network, its
+// simulation, and the second one for a training that does not fit. It reports the median and
+// the quartiles, because other work on the machine affects the mean.
 func BenchmarkLarge(b *testing.B) {
 	for _, c := range []struct {
 		model string
@@ -54,8 +53,8 @@ func BenchmarkLarge(b *testing.B) {
 	}
 }
 
-// used is the processor time of this process. Beside other work it says more than the
-// time of day; it counts the garbage collector too.
+// used returns the CPU time of this process, including the garbage collector. It depends less
+// on other work on the machine than wall-clock time.
 func used() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

@@ -30,7 +30,8 @@ func folder(t *testing.T, header string) string {
 	return dir
 }
 
-// TestWeightsBesideAConfiguration: equal numbers are not worth a word; a difference is.
+// TestWeightsBesideAConfiguration checks that a warning is given only if the numbers of
+// parameters differ.
 func TestWeightsBesideAConfiguration(t *testing.T) {
 	for _, c := range []struct{ header, want string }{
 		{tinyHeader, ""},

@@ -18,7 +18,7 @@ import (
 const small = `{"schema":1,"name":"Net","family":"mlp","train":{"batch":4,"optimizer":"sgd"},"inputs":[{"shape":[3]}],` +
 	`"layers":[{"type":"linear","inputs":[-1],"out":[2],"params":[6,2],"keeps":{"inputs":[0]}}]}`
 
-// say prints a record as the Python side does.
+// say prints a record like the Python side.
 func say(mark, kind, rest string) string {
 	var z bytes.Buffer
 	w := zlib.NewWriter(&z)

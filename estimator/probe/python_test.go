@@ -104,7 +104,7 @@ func direct(t *testing.T, program string, args ...string) int64 {
 // its size was freed a moment before.
 func agree(got, want int64) bool { return got == want || got == want-8 }
 
-// kept is the bytes that the layers of a configuration keep, each storage once.
+// kept returns the bytes that the layers of a configuration keep, counting each storage once.
 func kept(c *models.Config) (total int64) {
 	batch := int64(c.Train.Batch)
 	size := func(shape []int64, whole bool, bytes int64) int64 {

@@ -56,7 +56,8 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// TestDryPass: a pass that has no backward is not part of the step after it.
+// TestDryPass checks that a forward pass without a backward pass does not count as a part of
+// the next step.
 func TestDryPass(t *testing.T) {
 	c, err := hear(t, "100", "dry.py")
 	if err != nil || c.Train.Batch != 8 || c.Name != "Net" || len(c.Layers) != 4 {

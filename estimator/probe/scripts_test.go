@@ -31,12 +31,12 @@ type script struct {
 	needs string
 	// launch are the arguments of Python before the program's name.
 	launch string
-	args   string // after its name
+	args   string // arguments after the program's name
 	gpus   int    // one if 0
 	// want is the configuration in short, see short, or the reason, in which * is for
 	// any text.
 	want  string
-	again string // why it is run again with values, or empty if it is not
+	again string // the reason why it is run again with values, or empty if it is not
 	// live: the simulated step must agree with the bytes that PyTorch's tensors take, see
 	// testdata/live.py, which does not count small ones. It is the number of its
 	// optimizers, or 0 if not compared.
@@ -134,8 +134,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// checkAgain checks what the probe says of a second run. An old PyTorch has values in
-// the first.
+// checkAgain checks the probe's reason for a second run. With an old PyTorch the first run
+// already has values.
 func (s script) checkAgain(t *testing.T, said string) {
 	t.Helper()
 	if strings.HasSuffix(said, ", with values") {
@@ -181,7 +181,7 @@ func TestScriptsLive(t *testing.T) {
 	}
 }
 
-// peak is the most bytes that the script's tensors take at once.
+// peak returns the largest number of bytes that the script's tensors take at one time.
 func (s script) peak(t *testing.T, python string) int64 {
 	t.Helper()
 	dir, err := filepath.Abs(".")
@@ -205,7 +205,7 @@ func (s script) peak(t *testing.T, python string) int64 {
 	return answer.Peak
 }
 
-// probe runs the script as in a container of carma's limits, but without one.
+// probe runs the script with the limits of a probe's container, but without a container.
 func (s script) probe(t *testing.T, python string) (*models.Config, usage, error) {
 	t.Helper()
 	folder, err := install(t.TempDir())
@@ -225,7 +225,7 @@ func (s script) probe(t *testing.T, python string) (*models.Config, usage, error
 	return probeOf(t, cmd)
 }
 
-// probeOf runs a program with the probe in it until it has said its result.
+// probeOf runs a program with the probe in it until it has printed its result.
 func probeOf(t *testing.T, cmd *exec.Cmd) (*models.Config, usage, error) {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a launcher's programs end with it

@@ -110,7 +110,7 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// small is a network of 2 convolutions, 100 elements wide.
+// small returns a network of 2 convolutions, 100 elements wide.
 func small(batch int) *models.Config {
 	return &models.Config{Train: models.Train{Batch: batch}, Inputs: []models.Input{{Shape: []int64{10, 10}}},
 		Layers: []models.Layer{

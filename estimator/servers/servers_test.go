@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRecognise: by what each program is recognised, the share that it takes, and the
-// flag or variable that sets another share.
+// TestRecognise checks how each program is recognised, the share of memory that it takes, and
+// the flag or variable that sets another share.
 func TestRecognise(t *testing.T) {
 	for _, row := range []struct {
 		image, entrypoint, command, env string
@@ -33,7 +33,7 @@ func TestRecognise(t *testing.T) {
 		{image: "registry.example/huggingface/text-generation-inference:3", command: "--model-id m", want: Found{Name: "TGI", By: "image huggingface/text-generation-inference", Share: 1, Beside: gib, From: "its default, --cuda-memory-fraction 1", Flag: "--cuda-memory-fraction"}},
 		{image: "registry.example/huggingface/text-generation-inference:3", env: "CUDA_MEMORY_FRACTION=0.2|CUDA_MEMORY_FRACTION=0.25", want: Found{Name: "TGI", By: "image huggingface/text-generation-inference", Share: 0.25, Beside: gib, From: "CUDA_MEMORY_FRACTION 0.25"}},
 		{command: "text-generation-launcher --cuda-memory-fraction 0.5", want: Found{Name: "TGI", By: "command text-generation-launcher", Share: 0.5, Beside: gib, From: "--cuda-memory-fraction 0.5"}},
-		// Triton and llama.cpp say what to do.
+		// Triton and llama.cpp give a hint.
 		{image: "registry.example/nvidia/tritonserver:25.01-py3", command: "tritonserver --model-repository=/m", want: Found{Name: "Triton", By: "command tritonserver", Note: "it takes what its models take, and its pools; say it with --mem"}},
 		{command: "tritonserver --backend-config=tensorflow,gpu-memory-fraction=0.5", want: Found{Name: "Triton", By: "command tritonserver", Share: 0.5, Beside: gib, From: "gpu-memory-fraction 0.5 of its TensorFlow backend"}},
 		{image: "registry.example/ggml-org/llama.cpp:server-cuda", command: "-m /m.gguf -ngl 99", want: Found{Name: "llama.cpp", By: "image ggml-org/llama.cpp", Note: "it takes the size of its model's file and its cache; say it with --mem"}},
@@ -67,7 +67,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// split makes words of a text: at bars if it has some, else at spaces.
+// split splits a text into words, at "|" if it contains any, otherwise at spaces.
 func split(text string) []string {
 	if strings.Contains(text, "|") {
 		return strings.Split(text, "|")

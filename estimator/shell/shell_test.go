@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// shown prints the commands of a line: variables, words, and ? for one that may be
+// shown formats the commands of a line: variables, words, and ? for a command that may be
 // skipped.
 func shown(line Line) string {
 	var all []string
@@ -99,7 +99,7 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// FuzzParse: no command line stops the reader.
+// FuzzParse checks that the reader returns for any command line.
 func FuzzParse(f *testing.F) {
 	f.Add("bash -c", "a | b; ${x:-y} $((1+1)) `c` {a,b}")
 	f.Fuzz(func(t *testing.T, argv, script string) {

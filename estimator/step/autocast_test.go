@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// twoLayers is a linear layer and another one after it, on a batch of one.
+// twoLayers returns a linear layer and another one after it, on a batch of one.
 func twoLayers(precision models.Precision, second models.Layer) *models.Config {
 	first := models.Layer{Type: models.Linear, Inputs: []int{-1}, Out: []int64{1 << 20}, Params: []int64{64}}
 	second.Inputs, second.Out = []int{0}, []int64{1 << 20}
@@ -15,8 +15,8 @@ func twoLayers(precision models.Precision, second models.Layer) *models.Config {
 	}
 }
 
-// TestAutocastWidens: what autocast computes in 32 bits has such an output, and keeps
-// such a copy of a 16-bit input.
+// TestAutocastWidens checks that an operation that autocast computes in 32 bits has a 32-bit
+// output, and keeps a 32-bit copy of a 16-bit input.
 func TestAutocastWidens(t *testing.T) {
 	for _, c := range []struct {
 		precision  models.Precision
@@ -55,7 +55,8 @@ func TestAdaptersTrainUnderAutocast(t *testing.T) {
 	}
 }
 
-// TestNarrowCrossEntropy: one of 16 bits computes so, but not under autocast.
+// TestNarrowCrossEntropy checks that a 16-bit cross-entropy computes in 16 bits, but not under
+// autocast.
 func TestNarrowCrossEntropy(t *testing.T) {
 	for precision, want := range map[models.Precision]bool{models.BF16: true, models.AMP: false} {
 		p, err := Prepare(twoLayers(precision, models.Layer{Type: models.CrossEntropy, Bits: 16}))

@@ -52,7 +52,7 @@ func TestNoneUnderItsBound(t *testing.T) {
 	t.Logf("all: %s", all)
 }
 
-// neededAndBound are the memory that a row's training needs and its bound, in bytes, on a
+// neededAndBound returns the memory that a row's training needs and its bound, in bytes, on a
 // GPU on which it fits.
 func neededAndBound(t *testing.T, row tabletest.Row, env *environment.Environment) (needed, bound float64) {
 	t.Helper()

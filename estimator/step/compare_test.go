@@ -16,7 +16,7 @@ import (
 // says where the figures are from.
 type table struct {
 	file string // in testdata
-	// mean and largest are the most that the simulated step may be off.
+	// mean and largest limit the mean and the largest error of the simulated step.
 	mean, largest float64
 }
 
@@ -44,14 +44,14 @@ func TestTrainings(t *testing.T) {
 	}
 }
 
-// TestTablesAreListed: a file that is in no list is compared with nothing.
+// TestTablesAreListed checks that each file is in a list, because other files are not compared.
 func TestTablesAreListed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if filepath.Base(file) == "compile.csv" { // what is kept between the passes: TestCompile
+		if filepath.Base(file) == "compile.csv" { // bytes kept between the passes, see TestCompile
 			continue
 		}
 		if !slices.ContainsFunc(tables, func(l table) bool { return l.file == filepath.Base(file) }) {
@@ -84,7 +84,7 @@ func compare(t *testing.T, table table) {
 	}
 }
 
-// simulated is the peak of a training's tensors in bytes, without workspaces.
+// simulated returns the peak of a training's tensors in bytes, without workspaces.
 func simulated(t *testing.T, c *models.Config) int64 {
 	t.Helper()
 	got, err := step.Simulate(c, &step.Environment{Name: "plain"})

@@ -10,9 +10,9 @@ import (
 	"carma/estimator/tabletest"
 )
 
-// TestCompile: a training with torch.compile is counted as one without. That is an upper
-// bound of what the compiler's partition keeps between the passes, and not by much less
-// where it keeps all.
+// TestCompile checks that a training with torch.compile is estimated like one without. The
+// estimate is an upper bound of the bytes that the compiler keeps between the passes, and a
+// close one if the compiler keeps all.
 func TestCompile(t *testing.T) {
 	configs := map[string]string{
 		"gpt2": `{"model_type": "gpt2", "attn_pdrop": 0, "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024}`,

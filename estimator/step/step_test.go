@@ -14,8 +14,8 @@ const mib = 1 << 20
 // plain is an environment without context and workspaces.
 var plain = Environment{Name: "plain"}
 
-// chain is a network in which each layer takes the output of the one before, with
-// samples of one MiB.
+// chain returns a network in which each layer takes the output of the one before, with samples
+// of one MiB.
 func chain(train models.Train, layers ...models.Layer) *models.Config {
 	return &models.Config{Name: "chain", Train: train, Inputs: []models.Input{{Shape: []int64{mib / 4}}}, Layers: layers}
 }
@@ -86,9 +86,10 @@ func TestBytesOfAParameter(t *testing.T) {
 		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.ZeRO2, GPUs: 4}, 11},
 		// 2 + 2 + (4 + 4 + 4) / 4: states and a copy in full precision.
 		{models.Train{Optimizer: models.Adam, Implementation: "fused", Precision: models.BF16, Parallel: models.ZeRO1, GPUs: 4}, 7},
-		// (4 + 4 + 4 + 4 + 4) / 4 with the copy, and 4 + 4: weights and gradients put together.
+		// (4 + 4 + 4 + 4 + 4) / 4 for the sharded tensors with the copy, plus 4 + 4 for the gathered
+		// weights and gradients.
 		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.ZeRO3, GPUs: 4}, 13},
-		// One unit: 16 / 4, and its weights and gradients put together.
+		// One unit: 16 / 4, plus its gathered weights and gradients.
 		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.FSDP, GPUs: 4}, 12},
 		{models.Train{Optimizer: models.Adam, Implementation: "fused", Precision: models.AMP, Parallel: models.FSDP, GPUs: 4}, 10}, // gradients are added up in 32 bits
 		{models.Train{Optimizer: models.Adam, Offload: "optimizer"}, 8},

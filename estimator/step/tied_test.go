@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// words is a table of 64 MiB, a hidden layer, and a head that may share the table.
+// words returns a table of 64 MiB, a hidden layer, and a head that may share the table.
 func words(tied bool, train models.Train) *models.Config {
 	const params = 16 * mib
 	table := models.Layer{Type: models.Embedding, Out: []int64{16}, Params: []int64{params}}
@@ -29,7 +29,8 @@ func TestGradientOfATiedWeight(t *testing.T) {
 	}
 }
 
-// A second table that shares the weight adds in place to the sum.
+// TestGradientOfThreeUses checks that the gradient of a second table that shares the weight is
+// added to the sum in place.
 func TestGradientOfThreeUses(t *testing.T) {
 	c := words(true, models.Train{Optimizer: models.SGD})
 	again := c.Layers[0]
@@ -60,7 +61,8 @@ func TestWhenGradientsAreSetToNone(t *testing.T) {
 	}
 }
 
-// The cache of one step is there until the next forward pass is over.
+// TestCacheIsHeld checks that the cache of one step exists until the end of the next forward
+// pass.
 func TestCacheIsHeld(t *testing.T) {
 	build := func(cache, checkpointing bool) int64 {
 		var layers []models.Layer

@@ -11,7 +11,7 @@ import (
 	"carma/estimator/tabletest"
 )
 
-// trainingOf is the training of a row, built as carma estimate does from its name and
+// trainingOf returns the training of a row, built as carma estimate does from its name and
 // flags.
 func trainingOf(t *testing.T, row tabletest.Row) *models.Config {
 	t.Helper()
@@ -73,7 +73,7 @@ func settingsIn(t *testing.T, row tabletest.Row) models.Overrides {
 	return o
 }
 
-// sizesIn are the sizes of a network on a graph or a recurrent one, as the end of its name.
+// sizesIn returns the sizes of a network on a graph or a recurrent one, as the end of its name.
 func sizesIn(row tabletest.Row) string {
 	var sizes []string
 	for _, name := range []string{

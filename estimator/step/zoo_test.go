@@ -8,9 +8,9 @@ import (
 	"carma/estimator/step"
 )
 
-// Networks of the zoo take more memory the larger the batch is. That holds for
-// the requested memory. Blocks that the allocator does not split can be up to a
-// MiB larger, so Allocated may go down a little.
+// Networks of the zoo take more memory the larger the batch is. That holds for the requested
+// memory. Blocks that the allocator does not split can be up to a MiB larger, so Allocated may
+// decrease a little.
 func TestZoo(t *testing.T) {
 	env := &step.Environment{CuBLAS: 8 << 20}
 	for _, name := range zoo.Names() {

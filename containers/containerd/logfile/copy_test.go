@@ -21,8 +21,8 @@ func texts(es []Entry) (out []string) {
 	return out
 }
 
-// TestBar: a bar is stored before its line ends, several updates at a time, and no
-// other line is cut. A terminal's line end stays whole.
+// TestBar: a bar is stored before its line ends, several updates at a time, and that no other
+// line is cut. The line end of a terminal is not split.
 func TestBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := create(t, FileSize)
@@ -69,8 +69,8 @@ func TestBar(t *testing.T) {
 	})
 }
 
-// TestBarFlood: updates without a pause cost no more entries than lines of their size
-// would, and few more for the time they take.
+// TestBarFlood checks that updates without a pause make about as many log entries as lines of
+// the same size, plus a few for the time they take.
 func TestBarFlood(t *testing.T) {
 	w := create(t, FileSize)
 	text := strings.Repeat("\r 10/100", 20*Piece/8)

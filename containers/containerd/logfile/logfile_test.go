@@ -103,8 +103,7 @@ type chunks struct {
 
 func (c *chunks) Read(p []byte) (int, error) { return c.r.Read(p[:min(len(p), c.n)]) }
 
-// TestResume reads on from each entry: all later entries come, once and
-// unchanged.
+// TestResume reads on from each entry: all later entries are read exactly once and unchanged.
 func TestResume(t *testing.T) {
 	w := create(t, 3000)
 	if err := w.Copy(1, &chunks{strings.NewReader(strings.Repeat("some line\n", 200)), 100}); err != nil {

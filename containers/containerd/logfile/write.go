@@ -81,8 +81,8 @@ func Clear(dir string) error {
 	return err
 }
 
-// next begins another file. It deletes the oldest file only when the new one contains an
-// entry, so that a full disk costs no stored output.
+// next begins another file. It deletes the oldest file only when the new one contains an entry,
+// so that no stored output is lost on a full disk.
 func (w *Writer) next() error {
 	f, err := os.OpenFile(filePath(w.dir, w.n+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

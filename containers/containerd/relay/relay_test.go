@@ -60,7 +60,8 @@ func (s *copied) want(t *testing.T, out, errs string) {
 	}
 }
 
-// TestFirstSession: the first session gets all output, a later one what comes then.
+// TestFirstSession checks that the first session gets all output, and a later one only the
+// output from then on.
 func TestFirstSession(t *testing.T) {
 	h, dir := listen(t, false)
 	write(t, h.Output(1), "before ")
@@ -108,8 +109,8 @@ func write(t *testing.T, w io.Writer, text string) {
 	}
 }
 
-// TestNobody: a program without a session continues, however much it prints. A session
-// that comes later gets the latest output.
+// TestNobody checks that a program without a session continues for any amount of output. A
+// session that comes later gets the latest output.
 func TestNobody(t *testing.T) {
 	h, dir := listen(t, true)
 	h.waited = true // the first session is late
@@ -137,8 +138,8 @@ func TestWaitsForFirst(t *testing.T) {
 	}
 }
 
-// TestInput: an input without a terminal ends with its session, or when it says so; a
-// terminal's has no end.
+// TestInput checks that an input without a terminal ends with its session or when the session
+// closes it. The input of a terminal does not end.
 func TestInput(t *testing.T) {
 	for name, leave := range map[string]func(*Conn){
 		"ended":  func(c *Conn) { _ = c.CloseWrite() },
@@ -184,8 +185,8 @@ func TestInput(t *testing.T) {
 	h.Close()
 }
 
-// TestStuck: a session that takes no output is cut off, and can still type. The
-// others get all.
+// TestStuck: a session that reads no output gets no further output, but can still send input.
+// The others get all.
 func TestStuck(t *testing.T) {
 	h, dir := listen(t, true)
 	h.patience = time.Millisecond

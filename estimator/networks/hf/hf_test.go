@@ -38,7 +38,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// trainable is the number of parameters that are trained.
+// trainable returns the number of trained parameters.
 func trainable(c *models.Config) (n int64) {
 	for i := range c.Layers {
 		if l := &c.Layers[i]; !l.Frozen && !l.Tied {
@@ -96,7 +96,7 @@ func TestQuantized(t *testing.T) {
 
 const small = `{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100, "max_position_embeddings": 512}`
 
-// with is the small configuration with other values.
+// with returns the small configuration with other values.
 func with(t *testing.T, changes string) string {
 	t.Helper()
 	var all, more map[string]any
@@ -189,8 +189,8 @@ func TestWrongConfigurations(t *testing.T) {
 	}
 }
 
-// TestTextConfig: of a model of images and text the language model counts, and a
-// warning says so.
+// TestTextConfig checks that only the language model of a model for images and text is read,
+// with a warning.
 func TestTextConfig(t *testing.T) {
 	c, err := Read("x", []byte(`{"model_type": "gemma3", "vision_config": {}, "text_config": `+with(t, `{"model_type": "gemma3_text"}`)+`}`), models.Overrides{})
 	if err != nil || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "only the language model of gemma3") {
@@ -227,7 +227,7 @@ func TestRecognized(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a file says, the answer is one line or a valid network.
+// FuzzRead checks that for any file the result is a valid network or an error of one line.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{small, smallUNet, smallFlux, smallSD3, smallVAE} {
 		f.Add([]byte(text))

@@ -88,7 +88,7 @@ func (f *fields) bothSides(name string, otherwise int64) int64 {
 	return f.whole(name, otherwise)
 }
 
-// pyramid reads what makes features of the stages.
+// pyramid reads the settings of the part that computes features from the stages.
 func (f *fields) pyramid(m *detection.SAM2) {
 	m.Output, m.TopDown = f.whole("fpn_hidden_size", 256), f.blocks("fpn_top_down_levels", 2, 3)
 	if n := f.whole("num_feature_levels", 3); n != 3 {

@@ -14,10 +14,10 @@ import (
 
 var update = flag.Bool("update", false, "write the hashes anew")
 
-// TestGraphs: all layers of each network are as testdata/graphs.txt has them, at settings
-// that change sizes, adapters, checkpointing and heads. It is for changes that must not
-// change a network; where one is meant to, -update writes the hashes, and the diff shows
-// which networks differ.
+// TestGraphs: all layers of each network are as testdata/graphs.txt has them, at settings that
+// change sizes, adapters, checkpointing and heads. It protects against unintended changes of a
+// network. After an intended change, -update writes the hashes, and the diff shows which
+// networks differ.
 func TestGraphs(t *testing.T) {
 	on := true
 	settings := []models.Overrides{

@@ -16,7 +16,7 @@ type entry struct {
 	shape      []int64
 }
 
-// file is a safetensors file with zeros.
+// file returns a safetensors file with zeros.
 func file(entries ...entry) []byte {
 	at := int64(0)
 	head := map[string]any{"__metadata__": map[string]string{"format": "pt"}}
@@ -34,7 +34,7 @@ func file(entries ...entry) []byte {
 	return append(framed(string(text)), make([]byte, at)...)
 }
 
-// framed is a header with its length before it.
+// framed returns a header after its length.
 func framed(header string) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
 }
@@ -48,8 +48,8 @@ func write(t *testing.T, folder, name string, data []byte) string {
 	return path
 }
 
-// TestForms: each form of quantization counts the numbers of the matrix that it stands
-// for. The libraries write these names and shapes for 64 x 256 numbers.
+// TestForms checks that for each form of quantization the elements of the original matrix are
+// counted. The libraries write these names and shapes for 64 x 256 numbers.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		want    string
@@ -98,8 +98,8 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestHostile: whatever a file says, the answer is one line, and nothing large is
-// allocated before it.
+// TestHostile checks that an invalid file gives an error of one line, and that no large memory
+// is allocated before.
 func TestHostile(t *testing.T) {
 	one := func(fields string) []byte { return append(framed(`{"x": {`+fields+`}}`), 0, 0, 0, 0) }
 	for _, c := range []struct {
@@ -142,7 +142,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestLongHeader: a header that a sparse file has room for is refused by its length.
+// TestLongHeader checks that a very long header in a sparse file is refused because of its
+// length.
 func TestLongHeader(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	f, err := os.Create(path)

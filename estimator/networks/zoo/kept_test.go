@@ -151,7 +151,7 @@ func params(cfg *models.Config) int64 {
 	return sum
 }
 
-// consistent returns a fault of a configuration; "" if there is none.
+// consistent returns a fault of a configuration, or "" if there is none.
 func consistent(cfg *models.Config) string {
 	for i, l := range cfg.Layers {
 		switch {
