@@ -520,7 +520,7 @@ func (s *story) task(name string) model.TaskID {
 
 func (s *story) name(id model.TaskID) string { return s.names[id-1] }
 
-// attempt is the number of a task's last.
+// attempt returns the number of a task's last.
 func (s *story) attempt(id model.TaskID) int {
 	all := s.s.Tasks()
 	i := slices.IndexFunc(all, func(t model.Task) bool { return t.ID == id })

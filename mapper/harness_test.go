@@ -124,7 +124,7 @@ func (w *world) submitOnly(edit func(*model.Request)) model.TaskID {
 	return r.ID
 }
 
-// attempt is the number of a task's latest attempt.
+// attempt returns the number of a task's latest attempt.
 func (w *world) attempt(id model.TaskID) int {
 	t, ok := w.s.Task(id)
 	if !ok {
@@ -237,7 +237,7 @@ func (w *world) gpu(i int) model.GPU {
 	return model.GPU{}
 }
 
-// whyNot is the rejection of a task by the GPU with this index.
+// whyNot returns the rejection of a task by the GPU with this index.
 func (w *world) whyNot(id model.TaskID, gpu int) model.Rejection {
 	w.t.Helper()
 	why, ok := w.s.Why(id)

@@ -8,8 +8,8 @@ import (
 	"carma/mapper/model"
 )
 
-// hosted is a world with one machine of two GPUs of 40 GiB, 64 GiB of host memory
-// for tasks and 8 processors.
+// hosted returns a world with one machine of two GPUs of 40 GiB, 64 GiB of host memory for
+// tasks and 8 processors.
 func hosted(t *testing.T) *world {
 	w := newWorld(t, plain(), 2)
 	w.step(model.HostsFound{At: w.now, Hosts: []model.HostInfo{{Total: 72 * units.GiB, Memory: 64 * units.GiB, CPUs: 8000}}})

@@ -11,7 +11,7 @@ import (
 	"carma/mapper/predict"
 )
 
-// pair is a world with two tasks that share its GPU.
+// pair returns a world with two tasks that share its GPU.
 func pair(t *testing.T) (w *world, a, b model.TaskID) {
 	t.Helper()
 	opt := DefaultOptions()

@@ -5,9 +5,8 @@ import (
 	"carma/mapper/model"
 )
 
-// OverQuota says which quota keeps a waiting task from starting, or returns the zero
-// Reason. Quotas apply to everybody, admins included: whoever may set them can also lift
-// them.
+// OverQuota returns the quota that keeps a waiting task from starting as a Reason, or the zero
+// Reason. Quotas also apply to admins, because a user who may set quotas can also remove them.
 func (us *Users) OverQuota(t *model.Task) model.Reason {
 	if !us.Options().HasQuotas() {
 		return model.Reason{}

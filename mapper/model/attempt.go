@@ -57,7 +57,7 @@ type Grant struct {
 	Memory units.Bytes `json:"memory"`
 }
 
-// Class says how an attempt ended, as far as it matters for recovery.
+// Class is the kind of an attempt's end, as recovery distinguishes it.
 type Class string
 
 // The classes. What recovery does with each is in recovery.go.
@@ -109,11 +109,11 @@ type Attempt struct {
 	Devices *DeviceLoss `json:"devices,omitempty"`
 	// Resized: Host was changed while it ran, see [Resize].
 	Resized bool `json:"resized,omitempty"`
-	// Message is the worker's text about its end, for people. Reason says why the task
+	// Message is the worker's text about its end, for people. Reason is the reason why the task
 	// returned to a queue after it.
 	Message string `json:"message,omitempty"`
 	Reason  Reason `json:"reason,omitzero"`
-	// NotAtFault: another task caused its end, and it costs no retry.
+	// NotAtFault means that the task did not cause the end, so that the attempt uses no retry.
 	NotAtFault bool `json:"blameless,omitempty"`
 	// Fault kept it from starting, through no fault of the task. Starts is the number of
 	// consecutive failed launches that this entry stands for, or 0 for one; N is the

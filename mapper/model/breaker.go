@@ -7,7 +7,7 @@ import (
 	"carma/internal/units"
 )
 
-// ScopeUnknown: the engine's message does not say what is at fault.
+// ScopeUnknown means that the engine's message does not name the cause.
 const ScopeUnknown BreakerScope = "unknown"
 
 // BreakerScope says where a fault is that kept a container from starting.
@@ -15,11 +15,11 @@ type BreakerScope string
 
 // The scopes, beside [ScopeNamespace].
 const (
-	ScopeEngine BreakerScope = "engine" // the container engine, or what it needs of the machine
+	ScopeEngine BreakerScope = "engine" // the container engine, or a part of the machine that it depends on
 	ScopeGPU    BreakerScope = "gpu"    // the GPUs it was to get, or their driver
 )
 
-// Fault says why an attempt could not start through no fault of the task.
+// Fault is the reason why an attempt could not start although the task is not at fault.
 type Fault struct {
 	Scope BreakerScope `json:"scope"`
 	// Code names the fault for programs, Cause and Remedy for people. The mapper only

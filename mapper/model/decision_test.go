@@ -10,7 +10,7 @@ import (
 	"carma/internal/units"
 )
 
-// decisions are one of each kind, with every field set that has a value.
+// decisions contains one decision of each kind, with all fields set.
 var decisions = []Decision{
 	Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: units.GiB}, {GPU: "b", Memory: units.GiB}}, Alone: true},
 	Stop{Task: 7, Attempt: 2, Reason: Reason{Code: ReasonTimeLimit, Span: time.Minute}},
@@ -29,7 +29,7 @@ var decisions = []Decision{
 // oom has a cause.
 var oom = Reason{Code: ReasonOOM, Cause: &Reason{Code: ReasonWantedMore, Need: 2 * units.GiB, Have: units.GiB}}
 
-// ended is a task that has ended, changed by edit.
+// ended returns a task that has ended, changed by edit.
 func ended(edit func(*Task)) Task {
 	t := Task{
 		Request: Request{ID: 7, User: "ada", GPUs: 1}, Phase: Failed, Submitted: 1, NextGrant: 3 * units.GiB, Ended: 9, Code: 1, OOMs: 1, Reason: Reason{Code: ReasonProgram, Count: 1, Text: "exit code 1"},

@@ -134,14 +134,14 @@ func decodeAs[E Event](body []byte) (Event, error) {
 	return ev, err
 }
 
-// CanaryOutcome says how the canary ended.
+// CanaryOutcome is the result of the canary.
 type CanaryOutcome string
 
 // CanaryEnded is the outcome of the canary for which [State.CanaryDue] asked.
 type CanaryEnded struct {
 	At      units.Instant `json:"at"`
 	Outcome CanaryOutcome `json:"outcome"`
-	// Fault says why it failed, or is nil if it did not.
+	// Fault is the reason why it failed, or nil if it did not fail.
 	Fault *Fault `json:"fault,omitempty"`
 }
 
@@ -180,8 +180,8 @@ func (LaunchAccepted) Kind() string { return "handed" }
 func (LaunchAccepted) about() TaskID { return 0 }
 
 // Reserved reserves GPUs, or memory on them, for a user or an account from one instant to
-// another. The state numbers reservations from 1; the number in the event is ignored. A
-// senseless reservation changes nothing.
+// another. The state numbers reservations from 1; the number in the event is ignored. An
+// invalid reservation changes nothing.
 type Reserved struct {
 	At          units.Instant `json:"at"`
 	Reservation Reservation   `json:"reservation"`

@@ -18,7 +18,7 @@ func (GPUsCordoned) Kind() string { return "gpus-closed" }
 
 func (GPUsCordoned) about() TaskID { return 0 }
 
-// DeviceState says why the programs of an attempt cannot open the devices of its GPUs.
+// DeviceState is the reason why the programs of an attempt cannot open the devices of its GPUs.
 type DeviceState string
 
 // DevicesChecked reports that the programs of a running attempt can no longer open the

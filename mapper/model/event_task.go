@@ -131,9 +131,9 @@ type Exited struct {
 	// Unconfirmed: only one source reports a GPU OOM, such as a text of the program. The
 	// task gets more memory for it, but no exclusive GPU.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
-	// Again is set if the caller decides whether the task's program runs again. Failures
-	// of the program are then requeued regardless of Retries, and the task is held before
-	// each further attempt until it is released. Again says what it waits for.
+	// Again is set if the caller decides whether the task's program runs again. Failures of the
+	// program are then requeued regardless of Retries, and the task is held before each further
+	// attempt until it is released. Again is the reason why it waits.
 	Again string `json:"again,omitempty"`
 	// Fault is set, with ExitInfrastructure, if the attempt could not be started and the
 	// task is not at fault.
@@ -271,7 +271,7 @@ type SuspendDone struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
-	// Failure says why it continues, or is empty if it is suspended.
+	// Failure is the reason why it continues to run, or empty if it is suspended.
 	Failure string `json:"failure,omitempty"`
 }
 
@@ -280,7 +280,7 @@ type Resumed struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
-	// Failure says why it stays suspended, or is empty if it runs.
+	// Failure is the reason why it stays suspended, or empty if it runs.
 	Failure string `json:"failure,omitempty"`
 }
 

@@ -19,7 +19,7 @@ type GPUInfo struct {
 	Index    int         `json:"index"`          // for display and tie-breaks only
 	Model    string      `json:"model,omitempty"`
 	Capacity units.Bytes `json:"capacity"`
-	// Sharing says how tasks share the GPU.
+	// Sharing is the way in which tasks share the GPU.
 	Sharing Sharing `json:"sharing,omitempty"`
 	// Boot names the machine's boot, or is empty if not known. A new boot resets the GPU.
 	Boot string `json:"boot,omitempty"`
@@ -30,13 +30,13 @@ type GPUInfo struct {
 	// GPUs at its NUMA node; each is empty if there are none or it is not known.
 	Link   string `json:"link,omitempty"`
 	Socket string `json:"socket,omitempty"`
-	// Suspend says how tasks on this GPU can be suspended.
+	// Suspend is the way in which tasks on this GPU can be suspended.
 	Suspend SuspendKind `json:"suspend,omitempty"`
 	// SuspendAlone: only exclusive tasks can be suspended. The others are MPS clients.
 	SuspendAlone bool `json:"suspend_alone,omitempty"`
 }
 
-// Sharing says how tasks share a GPU.
+// Sharing is the way in which tasks share a GPU.
 type Sharing string
 
 // The kinds of sharing. Journals of older versions have none; policy carma then predicts
@@ -274,7 +274,7 @@ func (g *GPU) InvalidateForecast() {
 	g.turnover++
 }
 
-// Cordon says who keeps tasks from being launched, since when, and why.
+// Cordon records who has stopped launches, since when, and why.
 type Cordon struct {
 	By    string        `json:"by,omitempty"`
 	Why   string        `json:"why,omitempty"`
@@ -302,8 +302,8 @@ type GPUFault struct {
 	FromDriver bool `json:"told,omitempty"`
 }
 
-// FaultReason says why a GPU that is present gets no tasks, in the words of the component
-// that found it, or returns "" if it has no fault.
+// FaultReason returns the reason why a GPU that is present gets no tasks, as reported by the
+// component that found the fault, or "" if there is no fault.
 func (g *GPU) FaultReason() string {
 	if g.Persistent == nil {
 		return g.Fault

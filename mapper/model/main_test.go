@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestMain fixes the seed of the random tests unless one is given: some require that
-// their runs covered a case, which a few sets of runs do not. make properties draws seeds.
+// TestMain fixes the seed of the random tests unless one is given, because some tests fail if
+// their runs do not cover a certain case, which happens with a few seeds. make properties uses
+// random seeds.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == "0" && os.Getenv("RAPID_SEED") == "" {

@@ -17,7 +17,7 @@ type Options struct {
 	Policy string `json:"policy"`
 	// Headroom is memory on every GPU that is never allocated.
 	Headroom units.Bytes `json:"headroom"`
-	// Booking says how memory taken on a GPU is counted; empty is [BookGrants].
+	// Booking selects how used memory of a GPU is counted. Empty means [BookGrants].
 	Booking string `json:"booking,omitempty"`
 	// Margin is memory that must remain free beside a task's grant at the moment of its
 	// placement; it is not allocated.
@@ -47,7 +47,7 @@ type Options struct {
 	// LaunchesAtOnce limits the launches in flight to the engine; 0 is no limit. See
 	// [LaunchAccepted].
 	LaunchesAtOnce int `json:"launches_at_once,omitempty"`
-	// IdleFirst prefers idle GPUs, whatever the policy's own order.
+	// IdleFirst prefers idle GPUs, and then applies the policy's own order.
 	IdleFirst bool `json:"idle_first"`
 	// Order is the order of the queues; empty is [OrderFIFO].
 	Order string `json:"order,omitempty"`
@@ -83,8 +83,8 @@ type Options struct {
 	// Learn allocates the memory that earlier runs of the same task have used, if there
 	// are any, in place of the estimate.
 	Learn bool `json:"learn,omitempty"`
-	// Watchdog says what happens to tasks that exceed their grants: off, warn or
-	// relaunch; empty is off.
+	// Watchdog selects the action on tasks that exceed their grants: off, warn or relaunch. Empty
+	// means off.
 	Watchdog string `json:"watchdog,omitempty"`
 	// Shrink is the time without growth after which a task's grant is cut to a little
 	// more than it has used; 0 is never.
@@ -112,7 +112,7 @@ type Options struct {
 	// Ageing is the time for which the first task that does not fit may be overtaken,
 	// counted from the moment it became the first; then GPUs are reserved for it.
 	Ageing time.Duration `json:"ageing"`
-	// Recovery says what follows a GPU OOM; empty is [RecoverLadder].
+	// Recovery selects the recovery after a GPU OOM. Empty means [RecoverLadder].
 	Recovery string `json:"recovery,omitempty"`
 	// Attempts bounds the launches of a task with GPU OOMs of its own; the last launch is
 	// exclusive.
@@ -232,7 +232,7 @@ func (o *Options) HalfLife() time.Duration { return cmp.Or(o.FairHalfLife, defau
 // Fair reports whether past use orders the queue.
 func (o *Options) Fair() bool { return o.Order == OrderFair || o.Order == OrderFairSJF }
 
-// Weight is a user's weight.
+// Weight returns a user's weight.
 func (o *Options) Weight(name string) float64 {
 	if w, ok := find(o.FairWeights, name); ok {
 		return w
@@ -305,5 +305,6 @@ func (o *Options) HasQuotas() bool {
 // ShortestFirst reports whether a user's tasks are ordered by their run time.
 func (o *Options) ShortestFirst() bool { return o.Order == OrderSJF || o.Order == OrderFairSJF }
 
-// ByPriority reports whether a priority of both queues goes before all lower ones.
+// ByPriority reports whether tasks of a priority, in both queues, are launched before all tasks
+// of lower priority.
 func (o *Options) ByPriority() bool { return o.MakeWay && o.Recovery != RecoverOriginal }

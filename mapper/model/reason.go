@@ -8,10 +8,9 @@ import (
 	"carma/internal/units"
 )
 
-// Reason says why something was decided or why a task waits: a code, and its figures.
-// Each code says which fields it sets; the others are 0. The zero Reason means no reason.
-// Package mapper/words turns a Reason into a sentence; nothing in the core uses the
-// words.
+// Reason is the reason for a decision or for which a task waits: a code, and its figures. Each
+// code says which fields it sets; the others are 0. The zero Reason means no reason. Package
+// mapper/words turns a Reason into a sentence; nothing in the core uses the words.
 //
 // A Reason is a value and never changes once it is made, its cause included.
 type Reason struct {
@@ -37,8 +36,8 @@ type Reason struct {
 	// Name is the name of a user or a group.
 	Name      string    `json:"name,omitempty"`
 	Condition Condition `json:"condition,omitempty"`
-	// Text is words from outside: a user's reason, a message of a program or the engine.
-	// Remedy says how to fix it. No decision depends on them, and Equal ignores them.
+	// Text is words from outside: a user's reason, a message of a program or the engine. Remedy is
+	// the fix. No decision depends on them, and Equal ignores them.
 	Text   string `json:"text,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 	// Cause is the reason behind this one.
@@ -77,7 +76,7 @@ const (
 	ReasonOthersStart    ReasonCode = "others-start"  // Count times others could start where it could not; Cause is the last
 )
 
-// What follows a GPU OOM. Cause says whose memory caused it.
+// What follows a GPU OOM. Cause names the owner of the memory that caused it.
 const (
 	ReasonOOM          ReasonCode = "gpu-oom"           // it runs again with more
 	ReasonOOMSuspected ReasonCode = "gpu-oom-suspected" // it runs once more with more memory; Text: what it printed

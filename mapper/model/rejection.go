@@ -61,8 +61,8 @@ const (
 	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
 )
 
-// Rejection says why a GPU was rejected for a task. Which fields are set depends on the
-// rule.
+// Rejection is the reason why a GPU was rejected for a task. Which fields are set depends on
+// the rule.
 type Rejection struct {
 	GPU   GPUID `json:"gpu"`
 	Index int   `json:"index"`
@@ -88,13 +88,12 @@ type Rejection struct {
 	Task TaskID `json:"task,omitempty"`
 	// Tasks is the number of tasks there, for RuleIdle, RuleMaxTasks and RuleWait.
 	Tasks int `json:"tasks,omitempty"`
-	// Fault is the fault of the GPU, for RuleFault and RuleSick, in the words of the
-	// component that found it; Missing: the GPU was not found. Remedy says how to fix it,
-	// for RuleSick.
+	// Fault is the fault of the GPU, for RuleFault and RuleSick, in the words of the component
+	// that found it; Missing: the GPU was not found. Remedy is the fix, for RuleSick.
 	Fault   string `json:"fault,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 	Missing bool   `json:"missing,omitempty"`
-	// Closed says who cordoned the GPU, for RuleClosed.
+	// Closed is the cordon of the GPU, for RuleClosed.
 	Closed *Cordon `json:"closed,omitempty"`
 	// Reserved is the reservation, for RuleReserved.
 	Reserved *Reservation `json:"reserved,omitempty"`

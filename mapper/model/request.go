@@ -8,13 +8,13 @@ import (
 	"carma/mapper/interference"
 )
 
-// Condition says how far a task must have come before another may start after it.
+// Condition is the state that a task must have reached before a dependent task may start.
 type Condition string
 
 // The conditions.
 const (
 	AfterOK      Condition = "ok"      // it has succeeded
-	AfterAny     Condition = "any"     // it has ended, in whatever way
+	AfterAny     Condition = "any"     // it has ended with any result
 	AfterStarted Condition = "started" // a container of it has run
 )
 
@@ -24,8 +24,8 @@ type Dependency struct {
 	Condition Condition `json:"condition"`
 }
 
-// Follows reports whether a task that ended in a phase meets a condition. started: a
-// container of it has run.
+// Follows reports whether a task that ended in a phase meets a condition. started reports
+// whether a container of the task has run.
 func (c Condition) Follows(phase Phase, started bool) bool {
 	switch c {
 	case AfterOK:

@@ -7,7 +7,7 @@ import (
 	"carma/internal/units"
 )
 
-// SuspendKind says how tasks on a GPU can be suspended.
+// SuspendKind is the way in which tasks on a GPU can be suspended.
 type SuspendKind string
 
 // The kinds of suspending.
@@ -21,7 +21,7 @@ const (
 type Suspension struct {
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
-	// Reason says why carma suspended it, or is zero if somebody asked for it.
+	// Reason is the reason why carma suspended it, or zero if a user requested it.
 	Reason Reason `json:"reason,omitzero"`
 	// Since is the instant at which it left its GPUs, or 0 before.
 	Since units.Instant `json:"since,omitempty"`

@@ -17,7 +17,7 @@ func (id TaskID) String() string { return strconv.FormatInt(int64(id), 10) }
 // Phase is the state of a task.
 type Phase string
 
-// The phases, in the order a task goes through them.
+// The phases, in the order in which a task has them.
 const (
 	Estimating Phase = "estimating" // submitted; its memory is not estimated yet
 	Held       Phase = "held"       // in no queue yet: it waits for dependencies, its delay or its group
@@ -82,8 +82,8 @@ type Task struct {
 	// it is being stopped for that.
 	Evictions int  `json:"moves,omitempty"`
 	Moving    bool `json:"moving,omitempty"`
-	// Hold says who keeps it from being launched, or is nil. Back is the queue in which
-	// it was before it was held, or empty.
+	// Hold is the hold that keeps it from being launched, or nil. Back is the queue in which it
+	// was before it was held, or empty.
 	Hold *Hold `json:"hold,omitempty"`
 	Back Phase `json:"back,omitempty"`
 	// Suspension is set while it is suspending, suspended or resuming.
@@ -113,7 +113,8 @@ type Task struct {
 	// Behind is the highest task number when it last went to the back of its queue, after
 	// its slot, or 0 if it never did.
 	Behind TaskID `json:"behind,omitempty"`
-	// Rank is its rank in its lane: lower goes first, then lower numbers.
+	// Rank is its rank in its lane: a lower rank is launched first, and among equal ranks a lower
+	// number.
 	Rank units.Instant `json:"rank,omitempty"`
 	// Done is the work that the current attempt is predicted to have done up to PacedAt,
 	// in seconds alone. Speed is its predicted speed; alone it is 1.
@@ -151,7 +152,7 @@ type Task struct {
 	Overuse bool `json:"overuse,omitempty"`
 	// SlotUsed: carma stops it so that others get their turn.
 	SlotUsed bool `json:"slot_used,omitempty"`
-	// Reason says why it returned to a queue, or why it ended as it did.
+	// Reason is the reason why it returned to a queue, or for its end.
 	Reason Reason `json:"reason,omitzero"`
 	// Ended and Code are set when the phase is final.
 	Ended units.Instant `json:"ended,omitempty"`
@@ -160,8 +161,8 @@ type Task struct {
 	index int // see Index
 }
 
-// Index is the number of a task among the unfinished tasks, from 1. It is 0 for a copy
-// and for a finished task. A later task can get the number of a finished one.
+// Index returns the number of a task among the unfinished tasks, from 1. It is 0 for a copy and
+// for a finished task. A later task can get the number of a finished one.
 func (t *Task) Index() int { return t.index }
 
 // SetIndex sets the number of a task among the unfinished tasks.
@@ -189,7 +190,7 @@ func (t *Task) Waiting() bool {
 	return t.Phase == Queued || t.Phase == Recovering || t.Phase == Suspended && t.Suspension.Automatic && t.Hold == nil && t.StopReason.Code == ""
 }
 
-// GoesFirst reports whether a waiting task goes before the tasks of the main queue.
+// GoesFirst reports whether a waiting task is launched before the tasks of the main queue.
 func (t *Task) GoesFirst() bool {
 	return t.Phase == Recovering || t.Phase == Suspended && !t.Suspension.Reason.isTimeSlice()
 }
@@ -285,7 +286,7 @@ func (t *Task) NeedOn(g *GPU) units.Bytes {
 // again keeps counting.
 func (p Phase) Active() bool { return p == Queued || p == Recovering || p == Suspended || p.Placed() }
 
-// Hold says who held a task, since when, and why.
+// Hold records who held a task, since when, and why.
 type Hold struct {
 	Since units.Instant `json:"since"`
 	By    string        `json:"by,omitempty"`
@@ -326,7 +327,7 @@ type QueuePlace struct {
 	BlockedAt units.Instant `json:"blocked_at,omitempty"`
 }
 
-// LoadOn is the expected activity of a task on its i-th GPU.
+// LoadOn returns the expected activity of a task on its i-th GPU.
 func (t *Task) LoadOn(i int) interference.Load {
 	if n := len(t.Expected.Loads); n > 0 {
 		return t.Expected.Loads[min(i, n-1)]

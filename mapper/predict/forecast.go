@@ -27,11 +27,11 @@ type TaskForecast struct {
 	Finish, persisting float64
 }
 
-// Slowdown is the predicted total run time divided by the run time alone.
+// Slowdown returns the predicted total run time divided by the run time alone.
 func (p *TaskForecast) Slowdown() float64 { return (p.elapsed + p.Finish) / max(1, p.Done+p.Left) }
 
-// SlowdownForCap is the slowdown that is compared with the cap. If the task's run time is known,
-// it is the slowdown at its end. If not, the task may end at any time, so it is the
+// SlowdownForCap returns the slowdown that is compared with the cap. If the task's run time is
+// known, it is the slowdown at its end. If not, the task may end at any time, so it is the
 // larger of the slowdown at its end and the slowdown if all neighbours stay.
 func (p *TaskForecast) SlowdownForCap() float64 {
 	if p.Basis == Known {
@@ -40,7 +40,7 @@ func (p *TaskForecast) SlowdownForCap() float64 {
 	return max(p.Slowdown(), p.persisting)
 }
 
-// SlowdownBeside is the slowdown after neighbourStay at a given speed.
+// SlowdownBeside returns the slowdown after neighbourStay at a given speed.
 func (p *TaskForecast) SlowdownBeside(speed float64) float64 {
 	return (p.elapsed + neighbourStay) / max(1, p.Done+neighbourStay*speed)
 }

@@ -37,7 +37,7 @@ const (
 	overrunPart    = 5
 )
 
-// Lateness is the factor by which a task may run longer than expected. Two in three of the
+// Lateness returns the factor by which a task may run longer than expected. Two in three of the
 // shipped workloads are within a factor of two of their model's median. No decision relies on
 // the end of a task with an unknown run time.
 func (b Basis) Lateness() float64 {

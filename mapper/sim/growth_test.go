@@ -73,10 +73,9 @@ func used(b *testing.B) (processor time.Duration, peak float64) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), float64(u.Maxrss) / 1024 // KiB on Linux
 }
 
-// BenchmarkGrowth replays longer and longer traces on 64 GPUs: the cost of an event must
-// not grow with the trace. Tasks come so fast that the GPUs are busy and few wait
-// ("steady"), or more than three times as fast, so that most of the trace is queued at
-// some time ("backlog").
+// BenchmarkGrowth replays longer and longer traces on 64 GPUs. The time of an event must not
+// grow with the trace. Tasks arrive so fast that the GPUs are busy and few wait ("steady"), or
+// more than three times as fast, so that most of the trace is queued at some time ("backlog").
 func BenchmarkGrowth(b *testing.B) {
 	for _, load := range []struct {
 		name    string

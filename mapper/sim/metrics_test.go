@@ -8,7 +8,7 @@ import (
 	"carma/internal/units"
 )
 
-// at is a moment of a test's run, in minutes.
+// at returns a moment of a test's run, in minutes.
 func at(minutes float64) units.Instant {
 	return origin.Add(time.Duration(minutes * float64(time.Minute)))
 }

@@ -14,7 +14,8 @@ import (
 // faults, and no processes beside the tasks.
 var notSimulated = map[string]bool{"Fault": true, "UntilReset": true, "FromDriver": true, "OtherProcesses": true}
 
-// TestSampleHasEveryField: the simulator's samples have each field that the monitor's have.
+// TestSampleHasEveryField checks that the simulator's samples have each field of the monitor's
+// samples.
 func TestSampleHasEveryField(t *testing.T) {
 	of, seen := reflect.TypeFor[model.GPUSample](), map[string]bool{}
 	_, err := Run(Config{

@@ -41,8 +41,8 @@ func training(at, solo time.Duration, memory units.Bytes, l Load) Task {
 	}
 }
 
-// audited checks every step: the mapper's ledger, and that no card holds more than it
-// has.
+// audited checks after every step that the mapper's ledger is consistent, and that no card has
+// more memory in use than it owns.
 func audited(t rapid.TB, cfg Config) Config {
 	t.Helper()
 	cfg.Observe = func(s *mapper.State, ev model.Event, done []model.Decision) {
@@ -601,8 +601,8 @@ func TestTrueEstimates(t *testing.T) {
 		if m.Relaunches > 0 {
 			return // policy carma has undone a placement: some work was done twice
 		}
-		// A task on two GPUs runs at the speed of the slower and keeps the other as busy
-		// as if it did not.
+		// A task on two GPUs runs at the speed of the slower and keeps the other GPU as busy as at
+		// full speed.
 		used := m.MeanSMACT * m.Makespan.Seconds() * 3
 		if two := slices.ContainsFunc(tasks, func(t Task) bool { return t.GPUs > 1 }); used < work-1e-6*work-1e-3 || !two && used > work+1e-6*work+1e-3 {
 			rt.Fatalf("%v s of SM time used for %v s of work", used, work)
@@ -632,8 +632,8 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// synthetic returns a trace that keeps that many GPUs busy: a mix as in the traces of the
-// original, a twentieth of it on two GPUs, estimates up to a tenth over.
+// synthetic returns a trace that keeps this number of GPUs busy. The mix is like in the traces
+// of the original, one task in twenty uses two GPUs, and estimates are up to 10 % too high.
 func synthetic(n, gpus int) []Task {
 	random := rand.New(rand.NewPCG(1, 2))
 	loads := []Load{vgg128, vgg32, resnet, small, smaller}

@@ -12,7 +12,7 @@ import (
 
 var fiveGB = Suspending{Rate: 5 * units.GiB, Pause: SuspendPause, Host: SuspendHost}
 
-// suspendedOnce replays tasks and suspends the first from an instant for a while.
+// suspendedOnce replays tasks and suspends the first from an instant for some time.
 func suspendedOnce(t *testing.T, cfg Config, tasks []*Task, after, away time.Duration) *engine {
 	t.Helper()
 	e := newEngine(cfg, tasks)

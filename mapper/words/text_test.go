@@ -149,7 +149,7 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// TestWhy: the one line that says why a task waits.
+// TestWhy checks the line with the reason why a task waits.
 func TestWhy(t *testing.T) {
 	idle := &model.Rejection{Rule: model.RuleIdle, Tasks: 1}
 	group := &queue.Turn{Later: 1, User: "ada", Account: "lab", Use: 3600, Own: "bob"}

@@ -114,8 +114,8 @@ func (s *limits) replay(o model.Options, v variant, tasks []sim.Task) sim.Metric
 	return r.Metrics
 }
 
-// losses prints the SM time that policy carma does not use: while tasks wait, while none
-// waits and more are to come, and after the last has come.
+// losses prints the SM time that policy carma does not use: while tasks wait, while no task
+// waits and more tasks will arrive, and after the last task has arrived.
 func (s *limits) losses() {
 	var used float64
 	var lost [3]float64
