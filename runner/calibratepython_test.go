@@ -10,9 +10,9 @@ import (
 	"carma/estimator/environment"
 )
 
-// fakeTorch plays PyTorch on a GPU with its memory in files of a folder, one for each
-// process: a context of 500 MiB, 24 MiB of cuBLAS's own beside a workspace of 8 MiB, 20 of
-// cuDNN, 100 of NCCL. The cache takes memory in pieces of 2 MiB.
+// fakeTorch simulates PyTorch on a GPU. The GPU's memory is represented by files in a folder,
+// one for each process: a context of 500 MiB, 24 MiB for cuBLAS plus a workspace of 8 MiB, 20
+// MiB for cuDNN, and 100 MiB for NCCL. The cache takes memory in pieces of 2 MiB.
 const fakeTorch = `
 import os, sys, types
 folder, count = os.environ["FAKE_GPU"], int(os.environ.get("FAKE_COUNT", "1"))
@@ -75,9 +75,9 @@ cuda = types.SimpleNamespace(
     memory_reserved=lambda i: cached, memory_allocated=lambda i: allocated, nccl=types.SimpleNamespace(all_reduce=lambda ts: grow(context=100 * MIB)))
 `
 
-// TestCalibrateProgram runs the program with a PyTorch that plays a GPU: no figure includes
-// the memory of tensors and the cache. A neighbour that takes memory meanwhile, no GPU and
-// no PyTorch are reported.
+// TestCalibrateProgram runs the program with a PyTorch that simulates a GPU. No figure may
+// include the memory of tensors and the cache. A neighbour that takes memory meanwhile, no GPU
+// and no PyTorch are reported.
 func TestCalibrateProgram(t *testing.T) {
 	long(t)
 	python, err := exec.LookPath("python3")

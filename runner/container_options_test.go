@@ -18,7 +18,7 @@ import (
 	"carma/runner/mps"
 )
 
-// rootGroup is the name of group 0 on this machine.
+// rootGroup returns the name of group 0 on this machine.
 func rootGroup(t *testing.T) string {
 	g, err := user.LookupGroupId("0")
 	if err != nil {

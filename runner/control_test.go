@@ -244,8 +244,8 @@ func TestMoved(t *testing.T) {
 	g.refusedTo(err, 409, "is in no queue")
 }
 
-// TestChangesOfOthers: nobody but the owner and admins changes a task, and only
-// admins close GPUs.
+// TestChangesOfOthers checks that only the owner and admins can change a task, and that only
+// admins can drain GPUs.
 func TestChangesOfOthers(t *testing.T) {
 	g := newRig(t)
 	g.blocker()

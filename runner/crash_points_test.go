@@ -103,7 +103,7 @@ func (d *tightDisk) history(t *testing.T) {
 	})
 }
 
-// play plays the history.
+// play runs the history.
 func (d *tightDisk) play(w *world) {
 	d.submit(w, "short")
 	deaf, bad := d.submit(w, "deaf"), d.submit(w, "bad")

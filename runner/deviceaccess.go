@@ -29,8 +29,8 @@ type DeviceChecker interface {
 }
 
 const (
-	// rulesEvery is the time between two comparisons of device rules with the rules found
-	// before. A comparison reads some files and costs no process.
+	// rulesEvery is the time between two comparisons of device rules with the rules found before.
+	// A comparison reads some files and starts no process.
 	rulesEvery = 2 * time.Second
 	// accessEvery is the time between two checks of all containers: nodes can be lost
 	// without a change of the rules.
@@ -439,7 +439,7 @@ func (w *worker) deviceEnding(end ending) ending {
 	return end
 }
 
-// lossText says which GPUs of the attempt a check of its devices found lost.
+// lossText returns a text with the GPUs of the attempt that a check of its devices found lost.
 func (w *worker) lossText(now deviceCheck) string {
 	return w.devicesText(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)})
 }

@@ -69,7 +69,7 @@ func TestCalibrate(t *testing.T) {
 	}
 }
 
-// limitsOf are the variables by which carma limits frameworks.
+// limitsOf returns the variables by which carma limits frameworks.
 func limitsOf(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		return !strings.HasPrefix(kv, "XLA_") && !strings.HasPrefix(kv, "TF_") && !strings.HasPrefix(kv, "CUDA_MPS")

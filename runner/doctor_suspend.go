@@ -37,7 +37,8 @@ func (r *Runner) checkSuspend() api.Check {
 	return c
 }
 
-// suspendText says how tasks on a GPU can be suspended. mend is the fix if they cannot.
+// suspendText returns a text that describes how tasks on a GPU can be suspended. mend is the
+// fix if they cannot.
 func (r *Runner) suspendText(d gpu.Device) (text, mend string) {
 	kind, alone, why := r.suspendKind(d)
 	if kind != model.SuspendNever && r.opt.SetSpeed == nil {

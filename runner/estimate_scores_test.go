@@ -16,7 +16,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// measuredRig is a daemon with carma's own estimator. Its tasks end on command, and its
+// measuredRig returns a daemon with carma's own estimator. Its tasks end on command, and its
 // time runs a thousand times as fast.
 func measuredRig(t *testing.T, end chan struct{}, change ...func(*rig)) *rig {
 	t.Helper()

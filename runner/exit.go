@@ -121,7 +121,8 @@ func oomExits(texts []string) (codes []int) {
 	return codes
 }
 
-// overranBeside says which neighbour of the attempt uses more than its grant, or is empty.
+// overranBeside returns a text about a neighbour of the attempt that uses more than its grant,
+// or "".
 func (w *worker) overranBeside(ctx context.Context) (text string) {
 	_ = w.look(ctx, func(s *mapper.State) {
 		for _, grant := range w.launch.Grants {

@@ -30,8 +30,7 @@ const (
 	LimitOff = "off"
 )
 
-// Limits says how the GPU memory of tasks is limited. The zero value is LimitOff and
-// CapsOff.
+// Limits configures the limits of tasks' GPU memory. The zero value is LimitOff and CapsOff.
 type Limits struct {
 	// Mode is LimitAuto, LimitDriver, LimitMPS or LimitOff; empty means off. MPS.LimitMemory
 	// has the limits of MPS.

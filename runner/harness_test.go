@@ -298,7 +298,7 @@ func (g *rig) script(ref string, f containerstest.Script) {
 	g.engine.AddImage(ref, containerstest.Image{Run: f})
 }
 
-// printing is a program that prints lines to stderr and exits.
+// printing returns a program that prints lines to stderr and exits.
 func printing(code int, lines ...string) containerstest.Script {
 	return func(_ context.Context, p *containerstest.Process) int {
 		for _, l := range lines {

@@ -70,7 +70,7 @@ func TestHistories(t *testing.T) {
 	t.Logf("%d histories with %d deaths", *histories, deaths)
 }
 
-// shm is a folder in memory, where there is one.
+// shm returns a folder in memory, where there is one.
 func shm() string {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		return "/dev/shm"
@@ -329,7 +329,7 @@ func (w *world) end() {
 	}
 }
 
-// play plays the history.
+// play runs the history.
 func (w *world) play() {
 	defer w.engine.Shutdown()
 	for range 3 + w.rnd.IntN(4) {

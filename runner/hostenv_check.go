@@ -104,7 +104,8 @@ func (l *hostFolders) open(ctx context.Context, path string) (real string, dir b
 	return s.Path, s.IsDir(), nil
 }
 
-// refuse says why a task without an image cannot have a file or folder.
+// refuse returns the error with the reason why a task without an image cannot have a file or
+// folder.
 func (l *hostFolders) refuse(what string, err error) error {
 	var outside *mounts.OutsideError
 	switch {

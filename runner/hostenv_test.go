@@ -19,7 +19,7 @@ import (
 	"carma/runner/api"
 )
 
-// hostRig is a daemon that runs tasks without an image, with a home of ann that contains a
+// hostRig returns a daemon that runs tasks without an image, with a home of ann that contains a
 // conda environment and a virtual environment, and a secret of bob beside it. The specification
 // of a task's container is sent to made.
 func hostRig(t *testing.T, change ...func(*rig)) (g *rig, home string, made chan containers.Spec) {

@@ -26,7 +26,7 @@ type change struct {
 	vital bool
 }
 
-// fact is a change that has happened already.
+// fact returns a change that has happened already.
 func fact(ev model.Event) *change {
 	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
 		return []model.Event{ev}, nil, nil

@@ -37,7 +37,8 @@ func (r *Runner) recognise(rec *Record, read *command.Reading) (line []string, e
 	return []string{r.takesLine(rec)}, nil
 }
 
-// takesLine says in one line what was recognised, and what is allocated or set.
+// takesLine returns a line with the recognised program, and the memory that is allocated or set
+// for it.
 func (r *Runner) takesLine(rec *Record) string {
 	f, mem := rec.Takes, units.Bytes(rec.Submit.Mem)
 	what := fmt.Sprintf("%s (%s)", f.Name, f.By)

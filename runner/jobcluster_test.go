@@ -120,7 +120,7 @@ func (c *jobCluster) until(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// newJobRig is a daemon on a cluster with Jobs.
+// newJobRig returns a daemon on a cluster with Jobs.
 func newJobRig(t *testing.T) (*rig, *jobCluster) {
 	c := &jobCluster{jobs: map[string]*containers.Job{}, news: make(chan struct{}, 1)}
 	g := newRig(t, func(g *rig) { c.Fake, g.driver = g.engine, c })

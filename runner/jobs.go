@@ -120,8 +120,8 @@ func (r *Runner) reconcileJobs(ctx context.Context, cluster containers.Jobber) {
 	}
 }
 
-// reconcileJob does what is due for a Job and its task, if it has one. An error says why the
-// Job cannot be a task.
+// reconcileJob performs the due actions for a Job and its task, if it has one. An error says
+// why the Job cannot be a task.
 func (r *Runner) reconcileJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *Record) error {
 	over := jobOver(j)
 	switch {
@@ -200,7 +200,7 @@ func (r *Runner) continueJob(ctx context.Context, rec *Record) error {
 	}})
 }
 
-// suspendedText is the reason of a suspension for the Job's owner.
+// suspendedText returns the reason of a suspension for the Job's owner.
 func suspendedText(rec *Record) string {
 	t := &rec.Task
 	text := "task " + t.ID.String() + " is " + string(t.Phase)

@@ -39,7 +39,7 @@ func metricsPage(t *testing.T, client *http.Client, url string) (map[string]*dto
 	return families, string(body)
 }
 
-// bySocket is a client of the daemon's socket.
+// bySocket returns a client of the daemon's socket.
 func bySocket(g *rig) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", g.api.Socket())
@@ -127,7 +127,7 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// present is a task as it is now.
+// present returns a task as it is now.
 func (g *rig) present(ref string) api.Task {
 	g.t.Helper()
 	task, err := g.api.Task(g.ctx(), ref)

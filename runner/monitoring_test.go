@@ -24,8 +24,8 @@ import (
 
 const monitoring = "../configs/monitoring"
 
-// tool is the path of a program of Debian's package prometheus. Without it the test is skipped,
-// or fails if CI=true.
+// tool returns the path of a program of Debian's package prometheus. Without it the test is
+// skipped, or fails if CI=true.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -151,7 +151,8 @@ func notMountable(err error) bool {
 	return false
 }
 
-// mountRefusal says why a mount is refused, and which mounts are allowed.
+// mountRefusal returns a text with the reason why a mount is refused, and with the allowed
+// mounts.
 func (r *Runner) mountRefusal(err error) string {
 	if errors.Is(err, unix.EACCES) {
 		return fmt.Sprintf("you cannot reach it yourself (permission denied); you may mount only below %s, and only what you can reach", strings.Join(r.live().AllowedMounts, ", "))

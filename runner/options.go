@@ -28,8 +28,8 @@ type Options struct {
 	Version string
 	DataDir string
 	Mapper  model.Options
-	// Attach says how containers get their GPUs. If empty, the daemon chooses for the
-	// engine and the machine.
+	// Attach selects how containers get their GPUs. If empty, the daemon chooses for the engine
+	// and the machine.
 	Attach containers.Attach
 	// NearCPUs restricts a task on GPUs of one NUMA node to that node's processors.
 	NearCPUs bool
@@ -47,8 +47,8 @@ type Options struct {
 	SetSpeed func(float64)
 	// SampleEvery is the time between two samples, in the daemon's time.
 	SampleEvery time.Duration
-	// Activity says how the readings in a window become one score: [monitor.ActivityMean]
-	// (empty) or [monitor.ActivityRisk].
+	// Activity selects how one score is computed from the readings in a window:
+	// [monitor.ActivityMean] (empty) or [monitor.ActivityRisk].
 	Activity string
 	// Pull is the pull policy: missing, always or never.
 	Pull string
@@ -84,13 +84,14 @@ type Options struct {
 	ClusterAdmins []string
 	// MPS configures GPU sharing by MPS. Nil means time slices of the driver.
 	MPS *MPS
-	// NoMPS says why MPS is nil though it was wanted, or is empty if it was not.
+	// NoMPS is the reason why MPS is nil although it was configured, or empty if it was not
+	// configured.
 	NoMPS string
 	// Limits limits the GPU memory of tasks, beside MPS.
 	Limits Limits
 	// Suspending configures how tasks are suspended, or is nil if they are not.
 	Suspending *Suspending
-	// NoSuspending says why Suspending is nil if another driver would not help, or is empty.
+	// NoSuspending is the reason why Suspending is nil if another driver would not help, or empty.
 	NoSuspending string
 	// Closed is set if containers have no network. Then suite networks have no access to
 	// other networks either.

@@ -24,8 +24,8 @@ const (
 // Page contains the addresses of the web page.
 type Page struct {
 	Listeners []net.Listener // on unix sockets and loopback addresses; the daemon closes them
-	// Address and Socket are the addresses of the listeners, or empty. Note says why one is
-	// missing though it was configured.
+	// Address and Socket are the addresses of the listeners, or empty. Note is the reason why a
+	// configured address is missing.
 	Address, Socket, Note string
 }
 

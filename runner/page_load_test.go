@@ -75,7 +75,7 @@ func (l *lab) watched(viewers int, long time.Duration) (core, bytes float64) {
 	return core, bytes
 }
 
-// spentCPU is the processor time of this process so far.
+// spentCPU returns the processor time of this process so far.
 func spentCPU() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -59,7 +59,7 @@ func tell(p *containerstest.Process, batch int) {
 	fmt.Fprintf(p.Stderr, "%s 7 1 0 $ %s\n", mark(p), base64.StdEncoding.EncodeToString(z.Bytes()))
 }
 
-// trains is a program that can be probed, and runs until it is stopped.
+// trains returns a program that can be probed, and runs until it is stopped.
 func trains(batch int) containerstest.Script {
 	return func(ctx context.Context, p *containerstest.Process) int {
 		if mark(p) == "" {

@@ -47,7 +47,7 @@ type Record struct {
 	// Job is the Job of the cluster that the task is, or nil if the task was submitted to
 	// carma.
 	Job *ofJob `json:"job,omitempty"`
-	// Stop says how the task is to be stopped, or is nil if nobody has asked.
+	// Stop is the order to stop the task, or nil if nobody has requested it.
 	Stop *stopOrder `json:"stop,omitempty"`
 	// Curves are the memory curves of its attempts, by number.
 	Curves map[int]*monitor.Curve `json:"curves,omitempty"`

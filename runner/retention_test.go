@@ -24,7 +24,7 @@ func (g *rig) done(who Caller, n int) (refs []string) {
 	return refs
 }
 
-// keeping is a daemon with two images: "one" ends, "long" does not.
+// keeping returns a daemon with two images: "one" ends, "long" does not.
 func keeping(t *testing.T) *rig {
 	g := newRig(t)
 	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x")})

@@ -18,9 +18,9 @@ import (
 // sharing records how the tasks on each GPU share it. The mapper's predictions use it.
 type sharing struct {
 	mu sync.Mutex
-	// broken says why tasks are no clients of MPS although MPS is on, or is empty if they
-	// are clients. It is found while the daemon runs, and set under `auto` only. MPS is
-	// tried again after retry, or never if retry is zero.
+	// broken is the reason why tasks are not clients of MPS although MPS is on, or empty if they
+	// are clients. It is found while the daemon runs, and set under `auto` only. MPS is tried
+	// again after retry, or never if retry is zero.
 	broken string
 	retry  time.Time
 	// faults counts the tasks that ended by a fault of MPS before one ended well.

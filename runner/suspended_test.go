@@ -101,7 +101,7 @@ func (s *shelf) release() {
 	s.held = nil
 }
 
-// suspendable is a daemon with a task that runs on one of two GPUs and can be suspended.
+// suspendable returns a daemon with a task that runs on one of two GPUs and can be suspended.
 func suspendable(t *testing.T, change ...func(*rig)) (g *rig, s *shelf, ref string) {
 	s = &shelf{off: map[string]bool{}}
 	g = newRig(t, append([]func(*rig){byMemory, func(g *rig) {

@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// steps is a program that trains 1000 steps: 5 s each, or 10 s beside another task. beside
+// steps returns a program that trains 1000 steps: 5 s each, or 10 s beside another task. beside
 // reports whether there is another task.
 func steps(beside func() bool) containerstest.Script {
 	return func(ctx context.Context, p *containerstest.Process) int {
@@ -89,7 +89,7 @@ func TestProgressTold(t *testing.T) {
 	})
 }
 
-// shares is the number of tasks beside a task.
+// shares returns the number of tasks beside a task.
 func (v *virtual) shares(ref string) int {
 	v.t.Helper()
 	task, err := v.Task(v.ctx, ref)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGPUsOfAnother: the number of GPUs is copied together with its related fields: that it
-// is none, and which GPUs.
+// TestGPUsOfAnother: the number of GPUs is copied together with its related fields: NoGPU and
+// the named GPUs.
 func TestGPUsOfAnother(t *testing.T) {
 	f, _ := FieldNamed("gpus")
 	for text, want := range map[string]struct {

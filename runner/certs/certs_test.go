@@ -35,7 +35,8 @@ func write(t *testing.T, certificate, key string) []byte {
 	return pair.Certificate[0]
 }
 
-// TestFiles: a renewed pair is served to the next connection; half a renewal is not.
+// TestFiles checks that a renewed pair of files is served to the next connection, and that a
+// pair with only one renewed file is not.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	certificate, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
@@ -106,8 +107,8 @@ func TestFilesOfSecret(t *testing.T) {
 	}
 }
 
-// TestOwn: clients that trust the authority's file accept the daemon under each of its
-// names, after a restart and years later too.
+// TestOwn: clients that trust the authority's file accept the daemon under each of its names,
+// also after a restart and years later.
 func TestOwn(t *testing.T) {
 	dir, now := filepath.Join(t.TempDir(), "tls"), time.Now()
 	a, err := own(dir, []string{"lab.example", "10.0.0.7"}, func() time.Time { return now })

@@ -134,8 +134,8 @@ type Sample struct {
 	PowerW float64
 	// EnergyJ is a counter in joules since the source was opened.
 	EnergyJ float64
-	// CounterJ is the card's own counter in joules, which counts even while nobody reads it,
-	// until the driver is loaded again. It is 0 if no counter belongs to this GPU alone.
+	// CounterJ is the card's own counter in joules, which keeps counting until the driver is
+	// reloaded. It is 0 if no counter belongs to this GPU alone.
 	CounterJ float64
 	// Processes lists the processes with memory on the device.
 	Processes []Process

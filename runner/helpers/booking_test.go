@@ -52,8 +52,8 @@ func (g *rig) Follow(suite, container, _ string) {
 
 func (g *rig) Forget(string) {}
 
-// TestBooks: a suite starts when the machine has room for its helpers, and says what it
-// waits for. Its allocation is released when it is gone.
+// TestBooks: a suite starts when the machine has room for its helpers, and otherwise shows the
+// reason for waiting. Its allocation is released when the suite is removed.
 func TestBooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)
@@ -88,8 +88,8 @@ func TestBooks(t *testing.T) {
 	})
 }
 
-// TestBooksAfterRestart: running helpers keep their allocation however full the machine is,
-// and the allocation of a suite that is gone is released.
+// TestBooksAfterRestart: running helpers keep their allocation on a full machine, and that the
+// allocation of a removed suite is released.
 func TestBooksAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)

@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestWalls: the API refuses options that reach out of a helper's container, whatever the
-// command line has checked.
+// TestWalls checks that the API refuses options that give a helper access outside its
+// container, independent of the checks of the command line.
 func TestWalls(t *testing.T) {
 	g := newRig(t)
 	defer g.kill()

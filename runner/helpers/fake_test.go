@@ -187,7 +187,7 @@ func (e *engine) Halt(_ context.Context, id string, _ time.Duration) error {
 	return nil
 }
 
-// set changes how a helper's containers are.
+// set changes the state of a helper's containers.
 func (e *engine) set(helper string, change func(*containers.Look)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -213,14 +213,14 @@ func (m memory) Drop(key string) error              { delete(m, key); return nil
 
 var ada, bob = Owner{UID: 1000, GID: 100, Name: "ada"}, Owner{UID: 1001, GID: 100, Name: "bob"}
 
-// rig is a manager on a fake engine. kill ends it as a kill of the daemon does, for
-// all that the engine sees.
+// rig is a manager on a fake engine. kill ends it like a kill of the daemon, as far as the
+// engine can observe.
 type rig struct {
 	*Manager
 	t      *testing.T
 	engine *engine
 	store  memory
-	// ended are the groups with only ended tasks.
+	// ended lists the groups whose tasks have all ended.
 	endedMu sync.Mutex
 	ended   map[string]bool
 	limits  Limits
@@ -309,7 +309,7 @@ func (g *rig) end(groups ...string) {
 	}
 }
 
-// left are the numbers of containers, networks and volumes that the engine has.
+// left returns the numbers of containers, networks and volumes on the engine.
 func (g *rig) left() [3]int {
 	g.engine.mu.Lock()
 	defer g.engine.mu.Unlock()
@@ -332,7 +332,7 @@ func (g *rig) state(o Owner, name string) api.SuiteState {
 	return s
 }
 
-// lab is a database, a tracking server that waits for it, and a network and volume.
+// lab returns a database, a tracking server that waits for it, and a network and volume.
 func lab() api.Suite {
 	joined := api.Joined{Networks: []api.NetworkPlace{{Network: "net", Aliases: []string{"x"}}}}
 	db := api.Helper{Name: "db", Container: api.Submit{Image: "db:1"}, Joined: joined, Restart: "always", Health: &api.HelperHealth{Test: []string{"CMD", "ok"}}}

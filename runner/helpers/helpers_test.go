@@ -127,8 +127,8 @@ func TestEndsWithItsTasks(t *testing.T) {
 	})
 }
 
-// TestFails: a helper that cannot start, or can never be so as another waits for,
-// fails the suite with its reason.
+// TestFails: a helper that cannot start, or can never reach the condition that another helper
+// waits for, fails the suite with its reason.
 func TestFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set  func(*rig)
@@ -191,8 +191,8 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestOwners: a suite is its owner's. Others do not see it, admins find it, and two
-// users may use one name.
+// TestOwners: other users do not see a suite, admins see it, and two users may use the same
+// name.
 func TestOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)

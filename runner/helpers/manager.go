@@ -130,7 +130,7 @@ func New(d Deps) (*Manager, error) {
 	return m, nil
 }
 
-// kept is a suite as it is stored.
+// kept is the stored form of a suite.
 type kept struct {
 	Owner Owner     `json:"owner"`
 	Name  string    `json:"name"`

@@ -91,7 +91,7 @@ func (f *frozen) read(t *testing.T) map[string][]byte {
 	return files
 }
 
-// thaw puts the files back, with damage done to them.
+// thaw restores the files and damages them.
 func (f *frozen) thaw(t *testing.T, damage func(files map[string][]byte)) {
 	t.Helper()
 	files := map[string][]byte{}
@@ -118,9 +118,8 @@ func (f *frozen) thaw(t *testing.T, damage func(files map[string][]byte)) {
 	}
 }
 
-// check opens the journal after damage. Either nothing that was acknowledged is
-// missing; or the journal is refused with a command, and after that command it
-// opens.
+// check opens the journal after damage. Either no acknowledged row is missing, or the error
+// contains a command, and after that command the journal opens.
 func (f *frozen) check(t *testing.T, what string, damage func(files map[string][]byte)) (refused bool) {
 	t.Helper()
 	f.thaw(t, damage)

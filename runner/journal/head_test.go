@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHeadOfAnotherType: a value of the head that has become no number is damage, like any
-// other changed bit; other errors of reading are not.
+// TestHeadOfAnotherType: a value of the head that is no longer a number counts as damage, like
+// any other changed bit; other errors of reading are not.
 func TestHeadOfAnotherType(t *testing.T) {
 	db, err := connectFile(t.TempDir()+"/other.db", 1, nil)
 	if err != nil {

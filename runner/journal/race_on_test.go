@@ -2,6 +2,7 @@
 
 package journal
 
-// raced: with the race detector SQLite takes many times as long, and most tests
-// here have one goroutine. They look at less then; make test runs all of it without.
+// raced reports whether the race detector is on. SQLite is then many times slower, and most
+// tests here have one goroutine, so they test fewer cases. make test runs all cases without the
+// race detector.
 const raced = true

@@ -151,8 +151,8 @@ func reshape(path string) (mended int, err error) {
 	return mended + 1, err
 }
 
-// likest returns the object that damage has probably turned into o. It has the same
-// length, and differs in fewer than eight bytes.
+// likest returns the object that is most similar to o. Damage has probably turned this object
+// into o. It has the same length, and differs in fewer than eight bytes.
 func likest(of []object, o object) (best object, ok bool) {
 	least := 8
 	for _, want := range of {

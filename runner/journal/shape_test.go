@@ -39,8 +39,8 @@ func TestTablesDescribed(t *testing.T) {
 	}
 }
 
-// TestHeaderFlips flips a bit of each byte of the database's header. The
-// journal is opened whole, or refused, and then its repair loses nothing.
+// TestHeaderFlips flips a bit of each byte of the database's header. The journal must open
+// without a loss, or be refused and then be repaired without a loss.
 func TestHeaderFlips(t *testing.T) {
 	f := freeze(t, Options{})
 	f.stopCleanly(t)

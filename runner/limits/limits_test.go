@@ -11,7 +11,7 @@ import (
 	"carma/runner/limits/standin"
 )
 
-// machine is a /proc and /sys of our own with a tool that plays nvidia-smi.
+// machine is a fake /proc and /sys, with a tool that simulates nvidia-smi.
 type machine struct {
 	*testing.T
 	root string
@@ -187,7 +187,7 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperGone: a group that went before its limit was cleared is reported
+// TestKeeperGone: a control group that was removed before its limit was cleared is reported
 // once, unless nothing can be left of the limit.
 func TestKeeperGone(t *testing.T) {
 	for _, row := range []struct {
@@ -228,8 +228,8 @@ func TestKeeperGone(t *testing.T) {
 	}
 }
 
-// TestKeeperBroken: a refusal of the tool is an error. The container has a note
-// all the same, because some limits may be set.
+// TestKeeperBroken: a refusal of the tool is an error. The container's note is kept, because
+// some limits may be set.
 func TestKeeperBroken(t *testing.T) {
 	m := newMachine(t, "615.1")
 	m.process(7, "/carma/a")

@@ -137,7 +137,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGroups: the supplementary groups of a user count.
+// TestGroups checks that the supplementary groups of a user give access.
 func TestGroups(t *testing.T) {
 	w := world(t)
 	shared := filepath.Join(w, "shared")
@@ -337,7 +337,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// TestSweepEmpty: of other daemons' folders only empty ones are removed.
+// TestSweepEmpty checks that only empty folders of other daemons are removed.
 func TestSweepEmpty(t *testing.T) {
 	all := t.TempDir()
 	for _, dir := range []string{"own", "empty", "used/carma-1"} {

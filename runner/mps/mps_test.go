@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// standin builds the program that plays the control daemon.
+// standin builds the program that simulates the control daemon.
 func standin(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mps") // short: it holds a socket
@@ -215,8 +215,8 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// TestFind: the programs are found in PATH and where drivers are mounted; one
-// without the other is of no use.
+// TestFind: the programs are found in PATH and where drivers are mounted; one program without
+// the other does not count.
 func TestFind(t *testing.T) {
 	folder := func(programs ...string) string {
 		dir := t.TempDir()

@@ -60,8 +60,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestOverflow: of more than a channel holds, the newest stay, and the next letter reports
-// it.
+// TestOverflow checks that, if there are more messages than a channel holds, the newest are
+// kept and the next mail reports the loss.
 func TestOverflow(t *testing.T) {
 	r, o := receive(t, nil), newOffice(t)
 	o.pace.Collect = time.Second
@@ -81,7 +81,8 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestMended: a channel that is fixed, or removed, does not wait for the next try.
+// TestMended checks that a fixed channel is tried at once, and that a removed channel is not
+// tried again.
 func TestMended(t *testing.T) {
 	r, o := receive(t, nil), newOffice(t)
 	o.pace.Retry, o.pace.Longest = time.Hour, time.Hour
@@ -94,7 +95,7 @@ func TestMended(t *testing.T) {
 	until(t, "the message", func() bool { return len(r.ids()) == 1 })
 }
 
-// Secrets are in the users' own files, and nowhere else.
+// TestSecrets checks that secrets are stored only in the users' own files.
 func TestSecrets(t *testing.T) {
 	bad := receive(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
 		w.WriteHeader(500)
@@ -139,8 +140,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// Errors of connections are reported in words of our own: the libraries' errors have
-// addresses, and the receivers' errors any text.
+// TestTransport checks that errors of connections are reported with carma's own text, because
+// the libraries' errors contain addresses, and the receivers' errors may contain any text.
 func TestTransport(t *testing.T) {
 	for want, err := range map[string]error{
 		"the connection failed":                  errors.New("secret"),

@@ -13,7 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// Addresses of this machine and of private networks are refused in every spelling.
+// TestPublic checks that addresses of this machine and of private networks are refused in every
+// spelling.
 func TestPublic(t *testing.T) {
 	for text, want := range map[string]bool{
 		"8.8.8.8": true, "2606:4700::1111": true, "193.99.144.80": true,
@@ -75,7 +76,7 @@ func TestRefusedURLs(t *testing.T) {
 	}
 }
 
-// What counts is the address that is connected to, whatever a name led to before.
+// The address of the connection is checked, not an earlier result of the name's lookup.
 func TestAllow(t *testing.T) {
 	for _, test := range []struct {
 		allow, host, at string
@@ -112,7 +113,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// A proxy of the environment would see the messages, and could connect anywhere.
+// TestNoProxy checks that a proxy from the environment is not used, because it would see the
+// messages and could connect to any address.
 func TestNoProxy(t *testing.T) {
 	r := receive(t, nil)
 	t.Setenv("HTTP_PROXY", r.URL)

@@ -34,8 +34,8 @@ func hooked(t *testing.T, path string) *office {
 	return o.open()
 }
 
-// A hook gets the message as JSON, as somebody without rights, and nothing of the
-// daemon's environment.
+// TestHook checks that a hook gets the message as JSON, runs as an unprivileged user, and gets
+// no variable of the daemon's environment.
 func TestHook(t *testing.T) {
 	t.Setenv("CARMA_SECRET", "secret")
 	out := filepath.Join(t.TempDir(), "out")

@@ -32,8 +32,9 @@ func ranAs(t *testing.T, as string) (lines []string, err error) {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n"), err
 }
 
-// TestHookUser: root's daemon runs a hook as nobody or who is named, with that user's
-// group alone and no capability. As nobody known: not at all.
+// TestHookUser checks that root's daemon runs a hook as user nobody or as the configured user,
+// with only that user's group and without capabilities. If the user does not exist, the hook
+// does not run.
 func TestHookUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("left out: it needs root, to become another user")

@@ -32,7 +32,7 @@ func TestOneMessage(t *testing.T) {
 	}
 }
 
-// A task's own choice counts in place of the channels'.
+// TestWants checks that the events that a task selects replace the events of its channels.
 func TestWants(t *testing.T) {
 	for _, test := range []struct {
 		wants []string
@@ -60,7 +60,8 @@ func TestWants(t *testing.T) {
 	}
 }
 
-// The administrator gets neither output nor the words of a private task.
+// TestServerChannels checks that the administrator's messages contain neither the output nor
+// texts of a private task.
 func TestServerChannels(t *testing.T) {
 	r, o := receive(t, nil), newOffice(t)
 	c := hookTo("ops", r)
@@ -77,7 +78,7 @@ func TestServerChannels(t *testing.T) {
 	}
 }
 
-// A receiver that hangs holds up neither other channels nor Put.
+// TestHang checks that a receiver that hangs delays neither other channels nor Put.
 func TestHang(t *testing.T) {
 	block := make(chan struct{})
 	slow := receive(t, func(_ http.ResponseWriter, r *http.Request, _ int) {
@@ -104,7 +105,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// Many at once are one message.
+// TestDigest checks that many messages at the same time are sent as one.
 func TestDigest(t *testing.T) {
 	r, o := receive(t, nil), newOffice(t)
 	o.pace.Collect = 1500 * time.Millisecond
@@ -131,8 +132,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestKill: messages that were not delivered when the daemon died come later, with the same
-// id; delivered ones do not come again.
+// TestKill: messages that were not delivered when the daemon died are delivered later with the
+// same id, and that delivered ones are not sent again.
 func TestKill(t *testing.T) {
 	var up sync.Mutex
 	works := false
@@ -167,7 +168,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// The end of the file may be torn by a crash: a batch counts with its place only.
+// TestTornOutbox: the end of the file may be incomplete after a crash. A batch counts only if
+// its position was stored too.
 func TestTornOutbox(t *testing.T) {
 	r, o := receive(t, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(500) }), newOffice(t).open()
 	o.user(1000, hookTo("a", r))

@@ -127,7 +127,7 @@ func receive(t *testing.T, answer func(http.ResponseWriter, *http.Request, int))
 
 func (r *receiver) letters() []letter { r.mu.Lock(); defer r.mu.Unlock(); return slices.Clone(r.got) }
 
-// ids returns the ids of all messages that came, doubles included.
+// ids returns the ids of all received messages, including duplicates.
 func (r *receiver) ids() (ids []string) {
 	for _, l := range r.letters() {
 		for _, m := range l.Messages {

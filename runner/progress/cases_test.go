@@ -42,10 +42,10 @@ func (p played) tells() string {
 	return tellsNothing
 }
 
-// TestCases: of each program a share is within 3 % of the truth or withheld, also while its
-// rate is doubted, and each gives the result in docs/progress.md. A trusted time to the end
-// is within a tenth of the run, once a quarter has passed. The same holds where an engine's
-// log holds bars back until their line ends.
+// TestCases checks that for each program the share is within 3 % of the real share or not
+// reported, also while the rate is uncertain, and that each gives the result in
+// docs/progress.md. After a quarter of the run, a trusted remaining time is within 10 % of the
+// run. The same must hold if an engine's log contains progress bars only when their line ends.
 func TestCases(t *testing.T) {
 	paths, err := filepath.Glob("testdata/cases/*.rec")
 	if err != nil || len(paths) == 0 {
@@ -105,7 +105,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestFolds: the end of the first fold is not the end, however folds are announced.
+// TestFolds checks that the end of the first fold does not count as the end of the run, for any
+// way to announce folds.
 func TestFolds(t *testing.T) {
 	pieces := recording(t, "cases/folds", 1)
 	end := pieces[len(pieces)-1].at
@@ -133,8 +134,8 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// TestStartedAgain: of a program that starts again after two fifths of its time, no more
-// than a few lines have the share of before.
+// TestStartedAgain: after a program restarts at two fifths of its time, at most a few lines
+// still give the earlier share.
 func TestStartedAgain(t *testing.T) {
 	const few = 6
 	// A script of folds shows its position by the number of the fold alone. A script with
@@ -170,8 +171,7 @@ func TestStartedAgain(t *testing.T) {
 	}
 }
 
-// play plays a recording and compares each share with the part of the time that has
-// passed.
+// play replays a recording and compares each share with the part of the time that has passed.
 func play(t *testing.T, recording, name string, pieces []piece) (out played) {
 	t.Helper()
 	part, ok := partOfRun[recording]
@@ -279,8 +279,8 @@ func valueFor(cell string, i int) string {
 	return values[min(i, len(values)-1)]
 }
 
-// heldBack returns the pieces as an engine's log hands them over: with a line's end, or
-// 16 KiB at once.
+// heldBack returns the pieces as an engine's log delivers them: at the end of a line, or after
+// 16 KiB.
 func heldBack(pieces []piece) []piece {
 	const most = 16 << 10
 	var out []piece

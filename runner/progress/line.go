@@ -65,9 +65,9 @@ func lineEnd(chunk []byte) int {
 // graphic replaces a run of characters outside ASCII: bars, dots, arrows.
 const graphic = 1
 
-// clean returns a line in the form for parsers, appended to to: without escape sequences
-// and control characters, in small letters, and each run of other characters than ASCII
-// as one byte graphic.
+// clean appends a line to to in the form for parsers. It removes escape sequences and control
+// characters, converts letters to lower case, and replaces each run of non-ASCII characters by
+// one byte, graphic.
 func clean(to, line []byte) []byte {
 	for i := 0; i < len(line); i++ {
 		b := line[i]

@@ -38,7 +38,7 @@ func drawn(t *rapid.T) string {
 	return fmt.Sprintf(s, numbers...)
 }
 
-// sane are the promises of Progress.
+// sane checks the invariants of Progress.
 func sane(t interface{ Errorf(string, ...any) }, p, before Progress) {
 	for name, x := range map[string]float64{"Done": p.Done, "Total": p.Total, "Rate": p.Rate, "RateError": p.RateError, "Share": p.Share, "Throughput": p.Throughput} {
 		if !(x >= 0) || math.IsInf(x, 0) {
@@ -53,8 +53,8 @@ func sane(t interface{ Errorf(string, ...any) }, p, before Progress) {
 	}
 }
 
-// TestProperties: for any input in any pieces, the promises are kept, the same bytes in
-// other pieces give the same, memory is bounded.
+// TestProperties: for any input in any pieces, the invariants hold, the same bytes in other
+// pieces give the same result, and memory is bounded.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var whole, cut Reader
@@ -101,8 +101,8 @@ func bounded(t interface{ Errorf(string, ...any) }, r *Reader) {
 	}
 }
 
-// TestLongLine: of a line without end only the beginning is kept, and the next
-// is read.
+// TestLongLine checks that only the beginning of a very long line is kept, and that the next
+// line is read.
 func TestLongLine(t *testing.T) {
 	var r Reader
 	for i := range 3000 {

@@ -37,7 +37,7 @@ func (k *task) want(t *testing.T, done, total float64, unit string) Progress {
 	return p
 }
 
-// TestNoProgress are lines with numbers that are none of training.
+// TestNoProgress checks lines with numbers that are not training progress.
 func TestNoProgress(t *testing.T) {
 	for _, line := range []string{
 		"Downloading model.safetensors:  45%|████▌     | 2.25G/4.98G [00:20<00:24, 110MB/s]", "Loading checkpoint shards:  21%|██ | 4/19 [01:06<04:11, 16.76s/it]",
@@ -60,7 +60,7 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// TestLines are single lines as programs print them, and their content.
+// TestLines checks the result for single lines of programs.
 func TestLines(t *testing.T) {
 	for line, want := range map[string]struct{ done, total, epoch float64 }{
 		"Step: 120":                 {120, 0, 0},
@@ -97,7 +97,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestRanks: processes that print the same, one a little behind, count once.
+// TestRanks checks that several processes that print the same lines with small delays count
+// once.
 func TestRanks(t *testing.T) {
 	k := newTask()
 	for e := range 3 {
@@ -117,7 +118,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRanksOfBars: bars that show no epoch do so, too.
+// TestRanksOfBars checks that progress bars of several processes without an epoch also count
+// once.
 func TestRanksOfBars(t *testing.T) {
 	k := newTask()
 	for range 3 {
@@ -135,7 +137,7 @@ func TestRanksOfBars(t *testing.T) {
 	}
 }
 
-// TestStartsAgain: a program that restarts in the same attempt.
+// TestStartsAgain checks the progress of a program that restarts in the same attempt.
 func TestStartsAgain(t *testing.T) {
 	k := newTask()
 	for s := 0; s <= 500; s += 10 {
@@ -154,7 +156,8 @@ func TestStartsAgain(t *testing.T) {
 	}
 }
 
-// TestTrainsAgain: another model is trained, with the same epochs.
+// TestTrainsAgain checks the progress of a program that then trains another model with the same
+// epochs.
 func TestTrainsAgain(t *testing.T) {
 	k := newTask()
 	for range 2 {
@@ -169,8 +172,8 @@ func TestTrainsAgain(t *testing.T) {
 	}
 }
 
-// TestSeldom: a line in several epochs that by chance has a higher step each time is still
-// one of its epoch.
+// TestSeldom: a line in several epochs that by chance has a higher step each time still counts
+// for its own epoch.
 func TestSeldom(t *testing.T) {
 	k := newTask()
 	for _, l := range [][2]int{{1, 550}, {4, 918}, {7, 1297}, {11, 112}, {14, 491}, {17, 871}, {20, 1250}, {20, 1563}} {
@@ -181,7 +184,7 @@ func TestSeldom(t *testing.T) {
 	}
 }
 
-// TestResumed: the steps of an earlier run, jumped over, are no speed.
+// TestResumed checks that the skipped steps of an earlier run do not count for the speed.
 func TestResumed(t *testing.T) {
 	k := newTask()
 	k.print(0, "\r  0%%|          | 0/4000 [00:00<?, ?it/s]")
@@ -195,7 +198,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestPreparation: a bar without a name that ends before the training begins.
+// TestPreparation checks that a bar without a name that ends before the training is not
+// training progress.
 func TestPreparation(t *testing.T) {
 	k := newTask()
 	for i := 0; i <= 50; i++ {
@@ -210,8 +214,8 @@ func TestPreparation(t *testing.T) {
 	}
 }
 
-// TestLongEvaluation: an evaluation within a bar, longer than the training was
-// before it, does not take its place.
+// TestLongEvaluation: an evaluation within a bar, longer than the training was before it, does
+// not replace the training's progress.
 func TestLongEvaluation(t *testing.T) {
 	k := newTask()
 	train := func(from, to int) {
@@ -261,7 +265,7 @@ func TestEpochAtOnce(t *testing.T) {
 	}
 }
 
-// TestSilent: a training that prints no more is not trusted.
+// TestSilent checks that the progress of a training that has stopped printing is not trusted.
 func TestSilent(t *testing.T) {
 	k := newTask()
 	for s := 0; s <= 100; s++ {
@@ -367,8 +371,9 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestStanding: a bar counts when it has stood for a while, once, and as a whole if
-// more of it comes; a line that is cut counts for nothing.
+// TestStanding checks that an unfinished progress bar counts once after it has not changed for
+// some time, that the whole bar counts if more of it follows, and that a cut line does not
+// count.
 func TestStanding(t *testing.T) {
 	k := newTask()
 	bar := func(i int) string { return fmt.Sprintf("\r%3d%%|## | %d/100 [%02d:%02d<10:00, 60.00s/it]", i, i, i, 0) }
@@ -420,7 +425,7 @@ func TestOtherTotals(t *testing.T) {
 	}
 }
 
-// TestFastBar: a bar that is far when its first second is over was not resumed.
+// TestFastBar checks that a bar that is far after its first second does not count as resumed.
 func TestFastBar(t *testing.T) {
 	k := newTask()
 	for s := 1; s <= 12; s++ {
@@ -432,8 +437,9 @@ func TestFastBar(t *testing.T) {
 	}
 }
 
-// TestThroughEpochs: a count through the epochs with lines now and then gives the total to
-// a line, and none while a line is much of it.
+// TestThroughEpochs checks that a count that continues over epochs, with occasional lines,
+// gives the total within the distance of two lines, and no total while that distance is a large
+// part of it.
 func TestThroughEpochs(t *testing.T) {
 	const epochs, steps, every, lines = 40, 15, 10, 59
 	k := newTask()

@@ -65,9 +65,8 @@ func newRegistry() *registry {
 	}
 }
 
-// TestTwoUsers: an image that was fetched with a credential is for users with a credential
-// that the registry accepts, also after a restart, and an image that anybody gets is
-// everybody's.
+// TestTwoUsers: an image that was fetched with a credential may be used only by users with a
+// credential that the registry accepts, also after a restart, and a public image by everybody.
 func TestTwoUsers(t *testing.T) {
 	ctx, r, v := t.Context(), newRegistry(), values{}
 	p := r.puller(v)
@@ -123,8 +122,8 @@ func TestTwoUsers(t *testing.T) {
 	}
 }
 
-// TestEverybody: images that were loaded, or that the registry gives to anybody, are
-// everybody's, whichever credential the fetching user has.
+// TestEverybody: images that were loaded, or that the registry gives to anybody, may be used by
+// everybody, even if the fetching user has a credential.
 func TestEverybody(t *testing.T) {
 	ctx, r := t.Context(), newRegistry()
 	p := r.puller(values{})
@@ -163,7 +162,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestKept: a credential is kept for the tasks that need it, and for no task that has
+// TestKept: a credential is kept for the tasks that need it, and is removed when they have
 // ended.
 func TestKept(t *testing.T) {
 	p := newRegistry().puller(values{})

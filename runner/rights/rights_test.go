@@ -18,11 +18,11 @@ var (
 	owners = []Owner{{UID: 1001, Name: "ann"}, {UID: FirstClusterUser + 1, Name: "cara"}, {UID: 0, Name: "root"}, {UID: 500, Name: "carma"}}
 )
 
-// columns are the callers of a string in matrix, in order of callers.
+// columns names the callers of a string in matrix, in order of callers.
 const columns = "ann bob cara oper olga carma root nobody"
 
-// matrix says for each action who may: a letter for each caller, for tasks of ann, cara,
-// root and carma. It is written by hand, and repeats nothing of the table's code. O is
+// matrix lists for each action the allowed callers: a letter for each caller, for tasks of ann,
+// cara, root and carma. It is written by hand, and repeats nothing of the table's code. O is
 // yes, o is yes for an open task, - is no.
 var matrix = map[Action][4]string{
 	See:             {"OOOOOOOO", "OOOOOOOO", "OOOOOOOO", "OOOOOOOO"},
@@ -107,7 +107,7 @@ func TestTable(t *testing.T) {
 	t.Logf("%d combinations of action, caller, owner and visibility", asked)
 }
 
-// TestUnknownAction checks that an action that the table does not have is for nobody.
+// TestUnknownAction checks that no user may perform an action that is not in the table.
 func TestUnknownAction(t *testing.T) {
 	for _, c := range callers {
 		for _, o := range owners {

@@ -121,7 +121,7 @@ func (b *bench) remove(name string) {
 	}
 }
 
-// id is a container's name.
+// id returns a container's name.
 func id(n int) string { return fmt.Sprintf("%064x", n) }
 
 // stat returns the text of /proc/PID/stat for a process.

@@ -25,7 +25,7 @@ func (b *bench) refused(c Container, f Facts, reason Reason, text string) {
 	}
 }
 
-// TestRefusals: tasks that may not be suspended, and why.
+// TestRefusals checks the tasks that must not be suspended, with the reasons.
 func TestRefusals(t *testing.T) {
 	b := newBench(t)
 	c, p := b.cuda(1, Running)
@@ -124,8 +124,8 @@ func (d dying) Call(ctx context.Context, r Request) (State, error) {
 	return d.Caller.Call(ctx, r)
 }
 
-// TestEnds: a process that ends in the middle has ended; it is not lost. Its number
-// may be another's by then.
+// TestEnds: a process that ends during an operation counts as ended, not as lost. Its PID may
+// belong to another process by then.
 func TestEnds(t *testing.T) {
 	for _, at := range []Call{CallState, CallLock, CallCheckpoint, CallRestore, CallUnlock} {
 		for way, end := range map[string]func(*bench, int){

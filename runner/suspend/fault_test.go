@@ -55,8 +55,8 @@ func (b *bench) try(tt trial) {
 	b.is(other, b.ok(b.s.Resume(b.Context(), other, q, Target{})), Runs, Running, false)
 }
 
-// TestCodes: every error code that the functions have or were seen to have, at every
-// call, without and with an effect.
+// TestCodes: every error code that the functions are documented or known to return, at every
+// call, with and without an effect of the call.
 func TestCodes(t *testing.T) {
 	b := newBench(t)
 	codes := []Code{CodeInvalidValue, CodeOutOfMemory, CodeNotInitialized, CodeIllegalState, CodeNotReady, CodeNotSupported, CodeSystem, CodeNotPermitted, CodeUnknown, 719}
@@ -93,8 +93,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestHangAndCrash: at every call, once and each time, before and after it has an
-// effect.
+// TestHangAndCrash tests a hang and a crash at every call, once or each time, before and after
+// the call has an effect.
 func TestHangAndCrash(t *testing.T) {
 	for _, tt := range []trial{
 		{"suspend", Running, CallState, "* 0 once", Suspended, Checkpointed, false},
@@ -151,7 +151,7 @@ func (b *bench) limit(call Call, limit time.Duration) {
 	}
 }
 
-// TestUnlockAfterFailure: the way back fails as well.
+// TestUnlockAfterFailure tests a failure of the call that undoes a failed operation.
 func TestUnlockAfterFailure(t *testing.T) {
 	b := newBench(t)
 	c, p := b.cuda(1, Running)

@@ -117,7 +117,7 @@ func TestFreezerKernel(t *testing.T) {
 			if err := os.MkdirAll(group, 0o755); err != nil {
 				t.Skip("no group can be made: ", err)
 			}
-			// It says how far it has counted, without end.
+			// It counts forever and writes the present number into a file.
 			out := filepath.Join(t.TempDir(), "count")
 			cmd := exec.Command("sh", "-c", `n=0; while :; do n=$((n+1)); echo $n > "$0"; done`, out)
 			if err := cmd.Start(); err != nil {

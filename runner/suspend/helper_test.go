@@ -30,7 +30,8 @@ func script(t *testing.T, text string) *Helper {
 	return h
 }
 
-// TestStrangeHelper: a helper that answers wrongly is ended, and the error has its answer.
+// TestStrangeHelper: a helper with an invalid answer is ended, and the error contains the
+// answer.
 func TestStrangeHelper(t *testing.T) {
 	hello := `echo '{"id":0}'; read line; `
 	for name, tt := range map[string]struct{ text, want string }{
@@ -60,7 +61,7 @@ func TestStrangeHelper(t *testing.T) {
 	}
 }
 
-// TestSilentHelper: one that never says that it has started is ended.
+// TestSilentHelper checks that a helper that does not report its start is ended.
 func TestSilentHelper(t *testing.T) {
 	h := script(t, "exec sleep 1000")
 	h.opt.Start = 100 * time.Millisecond
@@ -76,7 +77,7 @@ func TestSilentHelper(t *testing.T) {
 	}
 }
 
-// TestNoDriver: libraries that cannot be used.
+// TestNoDriver tests libraries that cannot be used.
 func TestNoDriver(t *testing.T) {
 	for name, tt := range map[string]struct{ library, init, want string }{
 		"missing": {"/nonexistent/libcuda.so.1", "", "the NVIDIA driver's library cannot be loaded: /nonexistent/libcuda.so.1: cannot open shared object file"},
@@ -105,7 +106,7 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// TestUsage: the helper is not for people.
+// TestUsage checks that the helper refuses to run as an ordinary command.
 func TestUsage(t *testing.T) {
 	if RunHelper(nil) != 2 || RunHelper([]string{"a", "b", "c"}) != 2 {
 		t.Error("it runs without arguments")

@@ -129,8 +129,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneOfMany: one task's call hangs or crashes the helper. It alone is not
-// suspended; all others are, although the helper was theirs too.
+// TestOneOfMany: one task's call hangs or crashes the helper. Only that task is not suspended.
+// All others are, although they used the same helper.
 func TestOneOfMany(t *testing.T) {
 	for _, kind := range []string{"hang", "crash"} {
 		for _, call := range []Call{CallLock, CallCheckpoint} {
@@ -156,8 +156,8 @@ func TestOneOfMany(t *testing.T) {
 	}
 }
 
-// TestHangBesideCopy: a copy that runs when another task's call hangs is not cut off, and
-// no second helper works beside it.
+// TestHangBesideCopy: a copy that runs when another task's call hangs is not interrupted, and
+// no second helper works at the same time.
 func TestHangBesideCopy(t *testing.T) {
 	b := newBench(t)
 	b.helper.opt.LockFile = "" // else that keeps them apart

@@ -67,7 +67,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestProgramWithoutDriver: it says why it cannot run.
+// TestProgramWithoutDriver checks that the program reports why it cannot run.
 func TestProgramWithoutDriver(t *testing.T) {
 	_, lines := programOf(t, t.TempDir(), "/nonexistent/libcuda.so.1")
 	if got := says(t, lines, ProgramBad); !strings.Contains(got, "the NVIDIA driver's library cannot be loaded: /nonexistent/libcuda.so.1") {

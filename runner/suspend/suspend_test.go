@@ -36,7 +36,7 @@ func TestSuspendResume(t *testing.T) {
 	}
 }
 
-// TestMove: onto another GPU; a move that the driver does not take leaves the task
+// TestMove checks a resume on another GPU. If the driver refuses the move, the task stays
 // suspended.
 func TestMove(t *testing.T) {
 	b := newBench(t)
@@ -119,8 +119,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestBetween: states of newer drivers are waited for, and numbers that nobody knows
-// are not guessed at.
+// TestBetween checks that the suspender waits while a newer driver reports an intermediate
+// state, and makes no assumption about unknown states.
 func TestBetween(t *testing.T) {
 	b := newBench(t)
 	c, p := b.cuda(1, Running)
@@ -143,7 +143,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestFreezing: the container cannot be frozen or thawed.
+// TestFreezing tests a container that cannot be frozen or thawed.
 func TestFreezing(t *testing.T) {
 	b := newBench(t)
 	no := errors.New("no")
@@ -176,7 +176,7 @@ func TestFreezing(t *testing.T) {
 	if b.is(c, r, Lost, Checkpointed, true); !errors.Is(err, no) {
 		t.Error(err)
 	}
-	fail("freeze") // it is suspended all the same
+	fail("freeze") // it is suspended nevertheless
 	b.fault(CallRestore, "code 2")
 	r, err = b.s.Resume(t.Context(), c, p, Target{})
 	if b.is(c, r, Suspended, Checkpointed, false); !errors.Is(err, no) || codeOf(err) != CodeOutOfMemory {
@@ -184,7 +184,7 @@ func TestFreezing(t *testing.T) {
 	}
 }
 
-// TestBusy: a process that does not come to rest runs on.
+// TestBusy checks that a process that does not become idle continues to run.
 func TestBusy(t *testing.T) {
 	b := newBench(t)
 	b.s.opt.Limits.Lock = 10 * time.Millisecond
@@ -248,8 +248,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestFoundFrozen: a task was suspended, and the next daemon does not know it. It finds it
-// frozen; the task stays suspended when that is finished, and resumes.
+// TestFoundFrozen: a task was suspended, and the next daemon does not know it. It finds the
+// task frozen, finishes the suspension, and the task can resume.
 func TestFoundFrozen(t *testing.T) {
 	b := newBench(t)
 	c, _ := b.cuda(1, Running)

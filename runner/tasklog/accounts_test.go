@@ -187,7 +187,8 @@ func checkAccounts(t *rapid.T, s *Store) {
 	}
 }
 
-// TestFloodCostsNobodyElse: one user's flood removes only that user's output.
+// TestFloodCostsNobodyElse checks that a flood of output of one user removes only that user's
+// output.
 func TestFloodCostsNobodyElse(t *testing.T) {
 	s := New(t.TempDir(), Limits{Attempt: MinLimit, User: 4 * MinLimit, Total: 4 * MinLimit})
 	s.limits.Load().Free = 0
@@ -223,15 +224,15 @@ func TestFloodCostsNobodyElse(t *testing.T) {
 		_ = w.Close()
 		s.Done(int64(10+i), 2)
 	}
-	ann := full(30, "ann", 900_000) // within her share: the user above it makes room
+	ann := full(30, "ann", 900_000) // within her share, so the user above the share loses output
 	closeLog(t, ann)
 	if lines, err := s.Tail(30, 1, 0); err != nil || len(lines) != 900 {
 		t.Errorf("of ann's task %d lines are left, %v", len(lines), err)
 	}
 }
 
-// TestFolderComesLate: a folder that cannot be made costs output, not the task.
-// A folder that is deleted under a writer is noticed.
+// TestFolderComesLate: if a folder cannot be made, output is lost, but the task continues. A
+// folder that is deleted under a writer is noticed.
 func TestFolderComesLate(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "out")

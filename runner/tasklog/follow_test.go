@@ -64,8 +64,7 @@ func live(ctx context.Context, s *Store, o Options) (<-chan string, <-chan error
 	return lines, end
 }
 
-// A follower gets each line though nobody calls Flush. Otherwise this test
-// would hang.
+// A follower gets each line even without a call of Flush. Otherwise this test would hang.
 func TestFollowLive(t *testing.T) {
 	s := Open(t.TempDir(), 0)
 	w := mustWriter(t, s, 1, 1)

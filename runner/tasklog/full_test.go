@@ -35,7 +35,7 @@ func (f diskFile) WriteAt(b []byte, off int64) (int, error) {
 	return m, err
 }
 
-// tick is the time of the next line.
+// tick returns the time of the next line.
 func tick(w *Writer) time.Time {
 	if w.last.IsZero() {
 		return epoch
@@ -56,8 +56,8 @@ func diskStore(t *testing.T, d *disk) *Store {
 	return s
 }
 
-// TestFullForAWhile: the disk is full for a while, from any point in a line. Output that
-// fits in memory is kept; the rest is counted and recorded in its place. The error is
+// TestFullForAWhile: the disk is full for some time, beginning at any byte of a line. Output
+// that fits in memory is kept; the rest is counted and recorded in its place. The error is
 // returned once, and no line is torn.
 func TestFullForAWhile(t *testing.T) {
 	for room := int64(0); room < 300; room += 7 {
@@ -144,7 +144,7 @@ func TestFullAtTheEnd(t *testing.T) {
 	}
 }
 
-// No new file can be made: the log stays as it is until that works again.
+// TestFullWhenRotating checks that the log does not change while no new file can be made.
 func TestFullWhenRotating(t *testing.T) {
 	d := &disk{room: 1 << 30}
 	s := diskStore(t, d)
@@ -169,9 +169,9 @@ func TestFullWhenRotating(t *testing.T) {
 	}
 }
 
-// TestFullBehindANewSegment: a disk that gets full right after a new segment costs no line
-// that is there: after a crash, the last line shows which lines are known. Once, the
-// segment with that line was the one that made the room.
+// TestFullBehindANewSegment checks that no stored line is lost if the disk gets full right
+// after a new segment has begun. After a crash, the last stored line determines from where the
+// output is read again. Once, the segment with that line was the one that made the room.
 func TestFullBehindANewSegment(t *testing.T) {
 	free := int64(1 << 40)
 	dir := t.TempDir()

@@ -19,7 +19,7 @@ import (
 type door struct {
 	http.Handler
 	logins *Logins
-	peer   int // of the next request; -1: not known
+	peer   int // user of the next request, or -1 if unknown
 }
 
 type asked struct{}
@@ -40,7 +40,7 @@ func newDoor() *door {
 
 var ada = User{1000, 1000, "ada"}
 
-// visit is a browser's request; change makes it an attacker's.
+// visit makes a browser's request; change can turn it into an attacker's.
 func (d *door) visit(method, path, body string, change ...func(*http.Request)) *http.Response {
 	req := httptest.NewRequest(method, path, strings.NewReader(body))
 	req.Host = "127.0.0.1:7070"
@@ -94,7 +94,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestWalls: each wall with its attack. The same request without the attack passes.
+// TestWalls tests each protection with an attack on it. The same request without the attack
+// passes.
 func TestWalls(t *testing.T) {
 	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
 	header := func(k, v string) func(*http.Request) { return func(r *http.Request) { r.Header.Set(k, v) } }
@@ -156,7 +157,7 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// TestTickets: a ticket serves once, for a while, and its user only.
+// TestTickets checks that a ticket can be used once, for a limited time, and only by its user.
 func TestTickets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoor()
@@ -191,7 +192,8 @@ func TestTickets(t *testing.T) {
 	})
 }
 
-// TestSessionsEnd: after their time, and the oldest when a user has too many.
+// TestSessionsEnd checks that sessions end after their time, and that the oldest ends when a
+// user has too many.
 func TestSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoor()
@@ -225,8 +227,8 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
-// TestHeaders: every answer has the walls' headers; without a session there are only
-// the page's files.
+// TestHeaders: every answer has the protective headers, and without a session only the page's
+// files are served.
 func TestHeaders(t *testing.T) {
 	d := newDoor()
 	for _, path := range []string{"/", "/main.js", "/none", "/v1/tasks", "/session"} {
@@ -250,7 +252,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestSize: the page is below 300 KB, unpacked even.
+// TestSize checks that the page is smaller than 300 KB even without compression.
 func TestSize(t *testing.T) {
 	all, packed := 0, 0
 	for _, f := range load() {
@@ -305,7 +307,8 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// TestTable: other states, other ports and broken lines are nobody's.
+// TestTable checks that connections in other states, on other ports and in invalid lines have
+// no user.
 func TestTable(t *testing.T) {
 	const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1B9E 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1

@@ -94,7 +94,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// fixed is a page that does not fetch itself.
+// fixed returns a page that is not fetched in the background.
 func fixed(url string, now *time.Time) *Page {
 	p := &Page{url: url, client: &http.Client{}, log: zerolog.Nop(), now: func() time.Time { return *now }}
 	return p
@@ -155,8 +155,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestWatch: the page is fetched without being asked for. An exporter that
-// hangs delays nothing.
+// TestWatch checks that the page is fetched in the background, and that an exporter that hangs
+// delays nothing.
 func TestWatch(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	hang := make(chan struct{})

@@ -18,7 +18,7 @@ import (
 	"carma/runner/gpu/devices/devicestest"
 )
 
-// TestMain also plays the child of a Checker, and a container's program.
+// TestMain also acts as the child of a Checker and as a container's program.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == ChildCommand:
@@ -39,7 +39,7 @@ func program() int {
 	for _, name := range []string{"nvidia0", "nvidia1", "nvidiactl", "null"} {
 		err = errors.Join(err, unix.Mknod("/dev/"+name, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
 	}
-	// These are no devices that may be asked about.
+	// These paths must not be checked as devices.
 	err = errors.Join(err, os.WriteFile("/dev/nvidia7", nil, 0o600), os.Symlink("/dev/null", "/dev/nvidia8"))
 	if err != nil {
 		fmt.Println(err)
@@ -177,7 +177,8 @@ func TestSecondVersion(t *testing.T) {
 	b.wants(allOpen)
 }
 
-// TestGone: a removed node is gone, also one that nobody can open.
+// TestGone checks that a removed node is reported as gone, even if no user could open it
+// before.
 func TestGone(t *testing.T) {
 	b := newBox(t)
 	before := b.check()
@@ -231,7 +232,8 @@ func TestNotThere(t *testing.T) {
 	}
 }
 
-// TestRoom: the child does not enter a container that has hardly a process left.
+// TestRoom: the child does not enter a container that has almost reached its limit of
+// processes.
 func TestRoom(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"pids.current": "100\n", "pids.max": "120\n", "cgroup.events": "populated 1\nfrozen 0\n"} {

@@ -14,8 +14,8 @@ import (
 
 var _ gpu.Accounting = (*Source)(nil)
 
-// TestAccounted: the driver's record of a process counts where the mode is on; a process
-// that the driver does not know, and an impossible figure, do not.
+// TestAccounted: the driver's record of a process is used if accounting mode is on, except for
+// an unknown process or an impossible figure.
 func TestAccounted(t *testing.T) {
 	r := newRack(dgxh100.New(), true)
 	card := r.gpus[2]

@@ -66,7 +66,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestNoInit: if the driver is gone for a while, all GPUs have a fault.
+// TestNoInit checks that all GPUs have a fault while the driver is not loaded.
 func TestNoInit(t *testing.T) {
 	r := newRack(dgxh100.New(), true)
 	s := r.open(t, Options{})
@@ -99,8 +99,8 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// TestGarbage: impossible figures are not passed on. A GPU gets a fault only
-// when they stay.
+// TestGarbage checks that impossible figures are not passed on, and that a GPU gets a fault
+// only if they persist.
 func TestGarbage(t *testing.T) {
 	for name, spoil := range map[string]func(*part){
 		"more in use than there is": func(p *part) { p.used = 1 << 60 },
@@ -134,7 +134,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestNonsense: impossible figures other than memory are left out.
+// TestNonsense checks that impossible figures other than memory are omitted.
 func TestNonsense(t *testing.T) {
 	r := newRack(dgxa100.New(), false)
 	p := r.gpus[0]
@@ -256,8 +256,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestRecoveryAction: a driver that has wanted a reset reports when there was one, also to
-// the next source. A driver that wanted nothing reports nothing.
+// TestRecoveryAction: if the driver has requested a reset, the reset is reported, also to the
+// next source. If it has requested nothing, nothing is reported.
 func TestRecoveryAction(t *testing.T) {
 	r := newRack(dgxh100.New(), true)
 	r.change(func() {

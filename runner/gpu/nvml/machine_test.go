@@ -15,9 +15,9 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 )
 
-// TestMachineMemory: a card without memory of its own (GB10) has the machine's, and its
-// processes' use; a card with memory that cannot be read for other reasons is not treated
-// like that.
+// TestMachineMemory checks that a card without its own memory (GB10) reports the machine's
+// memory and the use of its processes. A card whose memory cannot be read for another reason is
+// treated differently.
 func TestMachineMemory(t *testing.T) {
 	root := t.TempDir()
 	meminfo := func(free int) {

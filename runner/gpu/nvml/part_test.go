@@ -36,7 +36,7 @@ type part struct {
 	fails                     lib.Return // of every call
 	hopper                    bool
 	joined                    []*part  // by NVLink
-	busy                      activity // seconds since ever, times each share
+	busy                      activity // sums over all seconds of each share of activity
 	level                     activity // of now
 	broken                    lib.Return
 	times                     []lib.ProcessUtilizationSample

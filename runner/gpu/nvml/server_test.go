@@ -38,7 +38,7 @@ type rack struct {
 	hang chan struct{}
 }
 
-// newRack equips a simulated server; hopper: its GPUs have GPM.
+// newRack equips a simulated server; hopper means that its GPUs have GPM.
 func newRack(s *server.Server, hopper bool) *rack {
 	r := &rack{Server: s, now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), calls: map[string]int{}, gone: map[string]bool{}}
 	s.InitFunc = func() lib.Return { r.calls["init"]++; return r.init }

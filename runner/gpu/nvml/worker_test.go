@@ -18,8 +18,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 )
 
-// TestStuck: if a driver hangs, readings fail at their limit and nothing piles up. The
-// driver is used again when it answers.
+// TestStuck: if a driver hangs, readings fail at their time limit, and pending calls do not
+// accumulate. The driver is used again when it answers.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRack(dgxa100.New(), false)

@@ -108,8 +108,8 @@ func TestDriverStates(t *testing.T) {
 	c.is(running)
 }
 
-// TestSuspended: a suspended process trains nothing and is not on the GPU. What it asks
-// for waits. Its neighbour feels that.
+// TestSuspended: a suspended process trains nothing and is not on the GPU. Its allocations
+// wait, and its neighbour runs faster.
 func TestSuspended(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)
@@ -281,7 +281,7 @@ func TestSeveralClients(t *testing.T) {
 	}
 }
 
-// TestFrozen: a stopped process cannot be locked, and runs on after that.
+// TestFrozen: a stopped process cannot be locked, and continues afterwards.
 func TestFrozen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")
@@ -310,7 +310,7 @@ func TestFrozen(t *testing.T) {
 	}
 	p.cont()
 	c.ok(checkpoint)
-	// Copying that takes longer than the call may: all is undone.
+	// If copying takes longer than the limit of the call, everything is undone.
 	_, err := s.Driver().Call(context.Background(), suspend.Request{Call: restore, PID: p.pid(), Limit: 100 * time.Millisecond})
 	var e *suspend.CallError
 	if !errors.As(err, &e) || e.Fault != suspend.Hung {
@@ -323,7 +323,8 @@ func TestFrozen(t *testing.T) {
 	c.ok(restore, unlock)
 }
 
-// TestKilledWhileSuspended: nothing is left of it, whatever it had asked for.
+// TestKilledWhileSuspended checks that nothing is left of a killed process, for any earlier
+// requests.
 func TestKilledWhileSuspended(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")

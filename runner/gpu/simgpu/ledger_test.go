@@ -47,8 +47,8 @@ func TestLedgerProperties(t *testing.T) {
 			}
 			return rapid.SampledFrom(l.processes).Draw(t, "client")
 		}
-		// Drawn from far apart, or rapid's taste for small numbers never fills
-		// a device.
+		// Drawn from very different sizes, because rapid prefers small numbers, which would never
+		// fill a device.
 		amount := rapid.SampledFrom([]units.Bytes{0, 1, units.MiB, 9 * units.GiB, 20 * units.GiB, 39 * units.GiB, 40*units.GiB + 1})
 		load := func(t *rapid.T) sim.Load {
 			return sim.Load{SMACT: share.Draw(t, "smact"), SMOCC: share.Draw(t, "smocc"), DRAMA: share.Draw(t, "drama")}

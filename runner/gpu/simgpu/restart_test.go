@@ -20,7 +20,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// idOf is the number of a State.
+// idOf returns the number of a State.
 func idOf(line []byte) (string, bool) {
 	var m wire.Reply
 	err := json.Unmarshal(line, &m)
@@ -78,8 +78,8 @@ func root(t testing.TB, cs []suspend.Container) string {
 
 var facts = suspend.Facts{Driver: "580.95.05", Arch: "amd64"}
 
-// TestSuspender: package suspend takes a task off a simulated GPU, moves it, and brings
-// it back. It has trained as long as one that was not disturbed.
+// TestSuspender: package suspend suspends a task on a simulated GPU, moves it and resumes it,
+// and that the task has trained for as long as an undisturbed one.
 func TestSuspender(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")
@@ -216,8 +216,9 @@ func stateNow(s *Server, pid int) suspend.State {
 	return suspend.Failed
 }
 
-// TestHeardDifferently: of the clients of a process, the one that is furthest off the
-// GPU is believed after a restart, but not one that comes after a call.
+// TestHeardDifferently: after a restart, the clients of a process report different states. The
+// server uses the report of the client that is furthest from running, but ignores reports that
+// come after a call.
 func TestHeardDifferently(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)

@@ -187,8 +187,8 @@ func TestPaceFollowsNeighbours(t *testing.T) {
 	eventually(t, "the neighbour's end is felt", func() bool { return c.Pace().Training == 600 })
 }
 
-// TestServerComesBack: tasks outlive the daemon with all memory they hold. An
-// allocation in between waits.
+// TestServerComesBack: tasks and their memory survive the daemon, and an allocation waits for
+// the next daemon.
 func TestServerComesBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about a second or more")
@@ -246,8 +246,8 @@ func TestNewcomerAfterARestart(t *testing.T) {
 	}
 }
 
-// TestDeclaredMemoryIsBelieved: a hello is never refused for lack of room. A device never
-// shows more memory in use than it has.
+// TestDeclaredMemoryIsBelieved checks that a hello is never refused because of missing memory.
+// A device never shows more memory in use than it has.
 func TestDeclaredMemoryIsBelieved(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)
@@ -411,7 +411,7 @@ func TestSocket(t *testing.T) {
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	second := serve(t, dir)
-	// A successor's socket is left alone.
+	// The socket of a newer server is not removed.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -452,8 +452,8 @@ func TestManyClients(t *testing.T) {
 	eventually(t, "all is free", func() bool { return sample(t, s).Used == 0 })
 }
 
-// FuzzConnection: whatever a client sends, before or after a hello, everybody
-// else is served.
+// FuzzConnection checks that the server still serves other clients after any input of one
+// client, before or after a hello.
 func FuzzConnection(f *testing.F) {
 	dir := folder(f)
 	s := serve(f, dir)

@@ -145,7 +145,7 @@ func (p *task) signal(s syscall.Signal, state byte) {
 	eventually(p, "it is stopped", func() bool { return state == 0 || stateOf(p.pid()) == state })
 }
 
-// stateOf is the state of a process in /proc.
+// stateOf returns the state of a process in /proc.
 func stateOf(pid int) byte {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(text), ") ")

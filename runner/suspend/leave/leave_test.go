@@ -175,7 +175,8 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestCannot: the driver takes a task that cannot leave; one that cannot return stays.
+// TestCannot checks that the driver suspends a task whose program cannot vacate, and that a
+// program that cannot return stays suspended.
 func TestCannot(t *testing.T) {
 	b := newBench(t)
 	no := true
@@ -204,7 +205,7 @@ func TestCannot(t *testing.T) {
 	b.resume(suspend.Runs)
 }
 
-// TestSilent: a program that does not answer gets the order to stay where it is.
+// TestSilent: a program that does not answer is ordered to stay on its GPU.
 func TestSilent(t *testing.T) {
 	b := newBench(t)
 	b.says(offerFile, offer)
@@ -235,7 +236,7 @@ func TestSilent(t *testing.T) {
 	b.ordered("return 2")
 }
 
-// TestDaemonDies: between the order and its answer, in both directions.
+// TestDaemonDies: the daemon dies between an order and its answer, in both directions.
 func TestDaemonDies(t *testing.T) {
 	b := newBench(t)
 	b.says(offerFile, offer)
@@ -304,8 +305,8 @@ func TestEnded(t *testing.T) {
 	p.Wait()
 }
 
-// TestHostile: nothing of the machine is read or waited for, whatever the task's user
-// makes of his folder.
+// TestHostile checks that the daemon reads no other file of the machine, and waits for none,
+// for any content that the task's user puts into the folder.
 func TestHostile(t *testing.T) {
 	b := newBench(t)
 	inner := filepath.Join(string(b.f), taskFolder)

@@ -6,8 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// TestScript: modules are joined in the order in which they need each other, each once;
-// modules that cannot be joined are an error.
+// TestScript checks that modules are joined in the order of their imports, without duplicates,
+// and that modules that cannot be joined cause an error.
 func TestScript(t *testing.T) {
 	files := func(pairs ...string) fstest.MapFS {
 		m := fstest.MapFS{}

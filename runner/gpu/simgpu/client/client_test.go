@@ -16,7 +16,7 @@ import (
 	"carma/runner/gpu/simgpu/wire"
 )
 
-// script is a server that the test plays by hand.
+// script is a server whose messages the test sends and receives itself.
 type script struct {
 	t testing.TB
 	*net.UnixListener
@@ -202,8 +202,8 @@ func TestServerOfAnotherMind(t *testing.T) {
 	}
 }
 
-// TestSuspended: the server's state of the process applies at once, whatever the pace, and
-// the client reports it to the next server.
+// TestSuspended: the server's state of the process applies at once at any pace, and the client
+// reports it to the next server.
 func TestSuspended(t *testing.T) {
 	dir := folder(t)
 	s := newScript(t, dir)
