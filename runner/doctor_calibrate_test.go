@@ -76,8 +76,8 @@ func limitsOf(env []string) []string {
 	})
 }
 
-// TestCalibrateSimulated checks that on simulated GPUs the image's own program simulates the
-// calibration.
+// TestCalibrateSimulated checks, with simulated GPUs, that the image's own program simulates
+// the calibration.
 func TestCalibrateSimulated(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.Speed, g.opt.SetSpeed = 1, func(float64) {}

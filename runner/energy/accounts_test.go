@@ -151,8 +151,8 @@ func TestSums(t *testing.T) {
 	})
 }
 
-// TestSimulated checks that on a simulated server, the energy of two tasks equals the energy of
-// their GPU, and the task with more activity has more.
+// TestSimulated checks, for a simulated server, that the energy of two tasks equals the energy
+// of their GPU, and the task with more activity has more.
 func TestSimulated(t *testing.T) {
 	station, err := servers.Find("dgx-station-a100")
 	if err != nil {

@@ -15,8 +15,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestSuspendedIsNotExecution checks that in a live replay the time in which a task is
-// suspended counts neither as execution nor as waiting.
+// TestSuspendedIsNotExecution checks, for a live replay, that the time of a suspension counts
+// neither as execution nor as waiting.
 func TestSuspendedIsNotExecution(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	task := api.Task{Phase: "succeeded", Submitted: noon, Ended: noon.Add(4 * time.Hour), Attempts: []api.Attempt{

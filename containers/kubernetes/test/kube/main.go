@@ -1,6 +1,6 @@
 // Kube contains a whole Kubernetes in one program: etcd, the control plane and a kubelet. The
-// first argument names the part to start, and the flags are those of the original program. It
-// is built from Go modules, and only tests use it.
+// first argument names the part to start, and each part has the flags of the original program.
+// It is built from Go modules, and only tests use it.
 package main
 
 import (
