@@ -20,7 +20,7 @@ func TestToldIsDoubted(t *testing.T) {
 		{"as told", mid, 0, 0},
 		{"more", interference.Load{SMACT: 0.75, DRAMA: 0.3}, 0.05, 0.12},
 		{"less", interference.Load{SMACT: 0.45, DRAMA: 0.2}, 0.05, 0.12},
-		{"it waits for something", interference.Load{SMACT: 0.03}, 0.05, predict.ToldMost},
+		{"it waits for something", interference.Load{SMACT: 0.03}, 0.05, predict.DeclaredMost},
 		{"it reads data", nothing, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -25,25 +25,25 @@ func (pr *Predictor) AttributeLoad(g *model.GPU) (known []*model.Task) {
 			return known
 		}
 	}
-	told := -1.0
+	declared := -1.0
 	if last := len(g.Residents) - 1; len(strangers) == 0 && len(g.Residents) > 1 {
 		strangers = append(strangers, last)
 		if e := &pr.TaskByID(g.Residents[last].Task).Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != model.SourceSeen) {
-			told = g.Residents[last].Load.SMACT
+			declared = g.Residents[last].Load.SMACT
 		}
 	}
 	if len(strangers) == 0 {
 		return nil
 	}
 	x := pr.attribution(g, strangers)
-	x.told = told >= 0
-	if x.told && x.explained() {
+	x.declared = declared >= 0
+	if x.declared && x.explained() {
 		return nil
 	}
-	best, doubt := x.seek(told)
-	if told >= 0 {
+	best, doubt := x.seek(declared)
+	if declared >= 0 {
 		r := &g.Residents[strangers[0]]
-		if working := pr.TaskByID(r.Task).Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // otherwise it may be reading data
+		if working := pr.TaskByID(r.Task).Pace.Rate > 0; best.SMACT > declared+declaredLeast || working && best.SMACT < declared-declaredLeast { // otherwise it may be reading data
 			best.Step = r.Load.Step
 			r.Load = best
 			if !g.Coarse {
@@ -75,24 +75,24 @@ const (
 	soughtStep = 0.01
 )
 
-// seek finds the load that best explains the samples, and its uncertainty. told is the SM
+// seek finds the load that best explains the samples, and its uncertainty. declared is the SM
 // activity expected before the task ran, or negative if none was. If several activities explain
 // the samples nearly equally well, seek returns their mean weighted by likelihood. This happens
 // on a GPU that is full even without the task.
-func (x *attribution) seek(told float64) (best interference.Load, doubt float64) {
+func (x *attribution) seek(declared float64) (best interference.Load, doubt float64) {
 	least, lightest := math.Inf(1), UnknownLeast
 	if x.several {
 		lightest = leastOfSeveral
 	}
-	if told >= 0 {
-		lightest = min(lightest, told)
+	if declared >= 0 {
+		lightest = min(lightest, declared)
 	}
 	var space [64]attributionTry
 	tried := space[:0]
 	try := func(sm float64) {
 		load, misfit := x.misfit(sm)
-		if told >= 0 {
-			misfit += (sm - told) * (sm - told) / (toldDoubt * toldDoubt)
+		if declared >= 0 {
+			misfit += (sm - declared) * (sm - declared) / (declaredDoubt * declaredDoubt)
 		}
 		if tried = append(tried, attributionTry{sm, misfit}); misfit < least {
 			best, least = load, misfit
@@ -101,7 +101,7 @@ func (x *attribution) seek(told float64) (best interference.Load, doubt float64)
 	for sm := lightest; sm < mostSought; sm += soughtWide {
 		try(sm)
 	}
-	if mean, sd := meanOf(tried, least); sd > Doubtful && told < 0 && !x.g.Coarse {
+	if mean, sd := meanOf(tried, least); sd > Doubtful && declared < 0 && !x.g.Coarse {
 		best, _ = x.misfit(mean)
 		return best, sd
 	}
@@ -142,11 +142,11 @@ const (
 	MixedDoubt = 0.12
 )
 
-// toldDoubt is the standard deviation of an SM activity that was declared or known before
-// the task ran. A measurement replaces it if it differs by at least toldLeast.
+// declaredDoubt is the standard deviation of an SM activity that was declared or known before
+// the task ran. A measurement replaces it if it differs by at least declaredLeast.
 const (
-	toldDoubt = 0.05
-	toldLeast = 0.03
+	declaredDoubt = 0.05
+	declaredLeast = 0.03
 )
 
 // attribution holds the tasks on a GPU while the activity of some of them (strangers) is
@@ -157,7 +157,7 @@ type attribution struct {
 	strangers []bool
 	step      float64
 	several   bool       // they are on several GPUs
-	told      bool       // their activity was known before, and is only corrected
+	declared  bool       // their activity was known before, and is only corrected
 	mix       ClassPrior // the likely classes of the strangers, and the activity assumed before
 	belief    model.Posterior
 	prior     float64 // their likely SM activity, or 0 if not known
@@ -238,7 +238,7 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	if x.g.Coarse {
 		return load, sum + x.coarsely(total, load, speeds)
 	}
-	if !x.told && len(x.demands) > 1 { // if the task is alone, samples show all of its activity
+	if !x.declared && len(x.demands) > 1 { // if the task is alone, samples show all of its activity
 		sum += against(x.belief, sm, x.mix)
 	}
 	off := (min(total, 1) - x.g.SMACT) / ScoreError

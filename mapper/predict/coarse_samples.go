@@ -67,7 +67,7 @@ func typicalOf(bound interference.Load) interference.Load {
 func (x *attribution) coarsely(total float64, sought interference.Load, speeds []float64) float64 {
 	over := math.Max(0, math.Min(total, 1)-x.g.SMACT) / ScoreError
 	off := over * over
-	if x.told {
+	if x.declared {
 		return off
 	}
 	gap := 1.0

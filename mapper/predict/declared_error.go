@@ -15,20 +15,20 @@ type declaredError struct {
 }
 
 const (
-	// priorTold is the number of assumed comparisons without any difference.
-	priorTold = 10
+	// priorDeclared is the number of assumed comparisons without any difference.
+	priorDeclared = 10
 	// declaredErrorStep is the step of the standard deviation: each new value causes all tasks to
 	// be scored again.
 	declaredErrorStep = 0.02
-	// ToldMost is the largest difference that one comparison counts: a task that shows
+	// DeclaredMost is the largest difference that one comparison counts: a task that shows
 	// far less may be waiting for something.
-	ToldMost = 0.2
+	DeclaredMost = 0.2
 )
 
 // spread returns the standard deviation of a declared activity, in steps of
 // declaredErrorStep.
 func (l declaredError) spread() float64 {
-	sd := math.Sqrt(l.Off / float64(priorTold+l.Compared))
+	sd := math.Sqrt(l.Off / float64(priorDeclared+l.Compared))
 	return math.Round(sd/declaredErrorStep) * declaredErrorStep
 }
 
@@ -49,7 +49,7 @@ func (pr *Predictor) compareDeclared(g *model.GPU) {
 	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.IsDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < model.IdleActivity {
 		return // it may be idle because it reads data
 	}
-	before, off := pr.declaredError.spread(), min(ToldMost, math.Abs(g.SMACT-r.Load.SMACT))
+	before, off := pr.declaredError.spread(), min(DeclaredMost, math.Abs(g.SMACT-r.Load.SMACT))
 	pr.declaredError.Compared++
 	pr.declaredError.Off += off * off
 	if pr.declaredError.spread() == before {

@@ -74,23 +74,23 @@ func (pr *Predictor) Forget(t *model.Task) { *pr.derived.runTimes.Of(t) = expect
 
 // Snapshot is the predictor's section of a snapshot.
 type Snapshot struct {
-	History    history                  `json:"history,omitempty"`
-	Pairs      PairsSnapshot            `json:"pairs,omitzero"`
-	Growth     MemoryGrowth             `json:"growth,omitzero"`
-	Told       declaredError            `json:"told,omitzero"`
-	Guesses    map[string]time.Duration `json:"guesses,omitempty"`
-	Population classCounts              `json:"population,omitzero"`
+	History       history                  `json:"history,omitempty"`
+	Pairs         PairsSnapshot            `json:"pairs,omitzero"`
+	Growth        MemoryGrowth             `json:"growth,omitzero"`
+	DeclaredError declaredError            `json:"told,omitzero"`
+	Guesses       map[string]time.Duration `json:"guesses,omitempty"`
+	Population    classCounts              `json:"population,omitzero"`
 }
 
 // Save returns the section of the snapshot. Its lists are shared: do not change them.
 func (pr *Predictor) Save() Snapshot {
-	return Snapshot{History: pr.history, Pairs: pr.pairs.snapshot(), Growth: pr.growth, Told: pr.declaredError, Guesses: pr.guess, Population: pr.classCounts}
+	return Snapshot{History: pr.history, Pairs: pr.pairs.snapshot(), Growth: pr.growth, DeclaredError: pr.declaredError, Guesses: pr.guess, Population: pr.classCounts}
 }
 
 // Restore replaces the learned data by a section of a snapshot, or returns an error if the
 // section is inconsistent.
 func (pr *Predictor) Restore(snap Snapshot) error {
-	pr.history, pr.growth, pr.declaredError, pr.classCounts = snap.History, snap.Growth, snap.Told, snap.Population.clone()
+	pr.history, pr.growth, pr.declaredError, pr.classCounts = snap.History, snap.Growth, snap.DeclaredError, snap.Population.clone()
 	if err := pr.history.audit(); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (pr *Predictor) Compare(t *model.Task, p model.Throughput) (at *model.GPU, 
 	case alone:
 		t.Pace.Alone, t.Pace.Error, t.Pace.Measured = p.Rate, err, true
 	case t.Pace.Alone == 0 && p.Steps && len(t.Expected.Loads) > 0 && t.Expected.Loads[0].Step > 0:
-		t.Pace.Alone, t.Pace.Error = 1/t.Expected.Loads[0].Step, toldStepError
+		t.Pace.Alone, t.Pace.Error = 1/t.Expected.Loads[0].Step, declaredStepError
 		return pr.slowest(t), pr.correct(t, math.Log(p.Rate/t.Pace.Alone), math.Hypot(err, t.Pace.Error))
 	case t.Pace.Alone == 0:
 		t.Pace.Alone, t.Pace.Error = p.Rate/t.Speed, math.Hypot(err, predictedError(t.Speed))
@@ -77,8 +77,8 @@ func (pr *Predictor) Compare(t *model.Task, p model.Throughput) (at *model.GPU, 
 	return nil, nil
 }
 
-// toldStepError is the relative error of the step time declared for a model.
-const toldStepError = 0.1
+// declaredStepError is the relative error of the step time declared for a model.
+const declaredStepError = 0.1
 
 // predictedError returns the relative error of a predicted speed. The error is small if the
 // task is hardly slowed down.
