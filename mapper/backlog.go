@@ -20,7 +20,7 @@ func (pl *placer) drain(b *queue.Backlog, limit float64) (least, most float64) {
 	}
 	running := 0.0
 	for _, g := range pl.GPUList() {
-		running += pl.memo(g).work
+		running += pl.scorer.memo(g).work
 	}
 	return (low + running) * (1 - predict.Rounding) / n, (high + running) * (1 + predict.Rounding) / n
 }
@@ -38,7 +38,7 @@ func (pl *placer) drainExactly(limit float64) float64 {
 		if work > most {
 			break
 		}
-		for _, p := range pl.memo(g).parts {
+		for _, p := range pl.scorer.memo(g).parts {
 			work += p.Left * p.SM
 		}
 	}

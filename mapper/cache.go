@@ -3,9 +3,7 @@ package mapper
 import (
 	"time"
 
-	"carma/mapper/interference"
 	"carma/mapper/model"
-	"carma/mapper/predict"
 	"carma/mapper/reserve"
 )
 
@@ -13,8 +11,6 @@ import (
 // them again for every task and GPU. They change no decision: clones and snapshots leave
 // them out, and a property test drops them at random.
 type cache struct {
-	candidates candidates
-	table      scoreTable
 	clock      int // incremented at each scheduling cycle, and at each change of a GPU within one
 	began      int // the clock when the cycle before its last change began
 	forgotten  int // the clock when all cached rejections were last dropped
@@ -46,7 +42,8 @@ func (pl *placer) dropCache() {
 	pl.DropDerived()
 	pl.queue.DropBacklog()
 	pl.predictor.DropDerived()
-	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock, table: scoreTable{version: pl.cache.table.version}}
+	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock}
+	pl.scorer.drop()
 	for _, g := range pl.GPUList() {
 		g.SetObserver(nil)
 	}
@@ -59,43 +56,23 @@ const forecastValid = 5 * time.Minute
 
 // rejectedAt holds the result of a waiting task's last try.
 type rejectedAt struct {
-	at      int          // the clock when it fitted nowhere, or 0 if never
-	head    reserve.Head // the head reservation at that time
-	open    []*model.GPU // for a task on several GPUs: the GPUs that would have taken a part of it then
-	learned int          // the predictor's version when asks was computed
-	asks    []int
+	at   int          // the clock when it fitted nowhere, or 0 if never
+	head reserve.Head // the head reservation at that time
+	open []*model.GPU // for a task on several GPUs: the GPUs that would have taken a part of it then
 }
 
-// candidatesOf returns the candidate numbers of a task, one for each of its GPUs.
+// candidatesOf returns the candidate numbers of a task, one for each of its GPUs. If they
+// have changed, the task is tried on every GPU again.
 func (pl *placer) candidatesOf(t *model.Task) []int {
-	if tried := pl.tried(t); tried.learned == pl.predictor.Version() && tried.asks != nil {
-		return tried.asks
+	if ids := pl.scorer.current(t); ids != nil {
+		return ids
 	}
-	if len(pl.cache.candidates.all) >= maxCandidates {
+	if pl.scorer.full() {
 		pl.dropCache()
 	}
-	done := 0.0
-	if t.Phase == model.Suspended {
-		done = t.Done // its attempt continues
+	ids, changed := pl.scorer.candidatesOf(t)
+	if changed {
+		pl.tried(t).at = 0
 	}
-	left, basis := pl.predictor.WorkLeft(t, done)
-	if basis == predict.Guessed {
-		left = predict.RoundRunTime(left)
-	}
-	tried := pl.tried(t)
-	if len(tried.asks) != t.GPUs {
-		tried.asks, tried.at = make([]int, t.GPUs), 0
-	}
-	key := candidateKey{doubt: pl.predictor.Doubt(t, t.Doubt), prior: pl.predictor.Prior(t), kind: pl.predictor.KindNumber(t.Kind), left: left, basis: basis, domain: pl.predictor.MPSDomainOf(t)}
-	for i, before := range tried.asks {
-		key.load = t.LoadOn(i)
-		if pl.cache.candidates.is(before, &key) {
-			continue // usually the change concerned other tasks
-		}
-		if id := pl.cache.candidates.id(key, func(l interference.Load) predict.Demand { return pl.predictor.Demand(l, t) }); id != before {
-			tried.asks[i], tried.at = id, 0
-		}
-	}
-	tried.learned = pl.predictor.Version()
-	return tried.asks
+	return ids
 }

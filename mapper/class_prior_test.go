@@ -116,7 +116,7 @@ func TestSharingChanges(t *testing.T) {
 	g := w.s.GPU("GPU-0")
 	id := w.s.placer.candidatesOf(w.task(waits))[0]
 	clone := w.s.Clone()
-	if got, want := w.s.placer.score(g, id), clone.placer.score(clone.GPU("GPU-0"), clone.placer.candidatesOf(clone.TaskByID(waits))[0]); got != want {
+	if got, want := w.s.placer.scorer.score(g, id), clone.placer.scorer.score(clone.GPU("GPU-0"), clone.placer.candidatesOf(clone.TaskByID(waits))[0]); got != want {
 		t.Errorf("a task is weighed as %+v, by a copy as %+v", got, want)
 	}
 	if done := w.task(a).Done; math.Abs(done-60*before) > 1 {

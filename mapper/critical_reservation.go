@@ -63,7 +63,7 @@ func (pl *placer) readyAt(t *model.Task, g *model.GPU, before units.Instant) uni
 	if pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.reserve.IsReserved(t, g) {
 		return units.Never
 	}
-	m, fills := pl.memo(g), pl.Options().FillHeld && t.GPUs > 1 // some may be suspended for it
+	m, fills := pl.scorer.memo(g), pl.Options().FillHeld && t.GPUs > 1 // some may be suspended for it
 	if !fills && pl.FreeMemory(g) < t.NeedOn(g) && m.firstEnd() >= before {
 		return units.Never // a resident must end first: this answers for most GPUs of a cluster
 	}
@@ -119,10 +119,10 @@ func (pl *placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Ins
 			return true
 		})
 	}
-	ask := &pl.cache.candidates.all[pl.candidatesOf(t)[0]]
+	ask := &pl.scorer.candidates.all[pl.candidatesOf(t)[0]]
 	for ours(there) {
 		if free >= t.NeedOn(g) {
-			if pl.beside(g, there, ask, true).no.rule == "" {
+			if pl.scorer.beside(g, there, ask, true).no.rule == "" {
 				break
 			}
 		}
@@ -180,6 +180,6 @@ func (pl *placer) endsInTime(t *model.Task, g *model.GPU) bool {
 	if t.GPUs > 1 || pl.RunsAlone(t) {
 		return false
 	}
-	a := pl.score(g, pl.candidatesOf(t)[0])
+	a := pl.scorer.score(g, pl.candidatesOf(t)[0])
 	return pl.Now().Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.reserve.Head().Until
 }

@@ -5,6 +5,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 )
 
 // DefaultOptions returns the default options of policy carma, for a shared server with
@@ -12,16 +13,16 @@ import (
 func DefaultOptions() model.Options { return DefaultsOf("carma") }
 
 // DefaultsOf returns the default options with the changes that a policy makes to them.
-// The policy must be one of [PolicyNames].
+// The policy must be one of [policy.Names].
 func DefaultsOf(name string) model.Options {
 	o := defaults
 	o.Policy = name
-	p, err := policyNamed(name)
+	p, err := policy.Named(name)
 	if err != nil {
 		panic("mapper.DefaultsOf: " + err.Error())
 	}
-	if p.defaults != nil {
-		p.defaults(&o)
+	if p.Defaults != nil {
+		p.Defaults(&o)
 	}
 	return o
 }

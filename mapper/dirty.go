@@ -90,7 +90,7 @@ func (pl *placer) recheckAt(g *model.GPU) units.Instant {
 	if g.Breaker != nil {
 		return pl.Now()
 	}
-	until := pl.forecastAt(g).Add(forecastValid)
+	until := pl.scorer.forecastAt(g).Add(forecastValid)
 	if g.Warming(pl.Now()) {
 		until = min(until, g.WarmUntil())
 	}

@@ -117,7 +117,7 @@ func (s *State) recallsWrong(t *model.Task) error {
 			return fmt.Errorf("GPU %s, which would not be asked, takes task %d", g.ID, t.ID)
 		}
 	}
-	if s.placer.policy.pick == nil || t.GPUs == 0 {
+	if !s.placer.predicts() || t.GPUs == 0 {
 		return nil
 	}
 	for _, g := range s.GPUList() {

@@ -212,7 +212,7 @@ func (pl *placer) fitsGPUs(w *Why, t *model.Task, pass func(*model.GPU) bool) bo
 		}
 	}
 	gpus = ledger.OfMachinesWith(t.GPUs, gpus)
-	return len(gpus) > 0 && (pl.policy.pick == nil || pl.policy.pick(pl, t, gpus) != nil)
+	return len(gpus) > 0 && (!pl.predicts() || pl.policy.Pick(policyView{pl}, t, gpus) != nil)
 }
 
 // nearest returns the rejection by the GPU that is closest to being usable: the one that

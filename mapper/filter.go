@@ -40,8 +40,8 @@ func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
 	case pl.reserve.Any() && pl.reserve.Against(t, g) != nil:
 		return model.RuleReserved
 	}
-	if pl.policy.gate != nil && !g.Idle() {
-		if rule := pl.policy.gate(pl, t, g); rule != "" {
+	if pl.policy.Filter != nil && !g.Idle() {
+		if rule := pl.policy.Filter(policyView{pl}, t, g); rule != "" {
 			return rule
 		}
 	}
@@ -76,7 +76,7 @@ func (pl *placer) rejection(t *model.Task, g *model.GPU, rule model.Rule) model.
 	case model.RuleSMACT:
 		r.SMACT, r.Cap = g.SMACT, pl.Options().SMACTCap
 	case model.RuleUnseen:
-		r.Task = pl.closedTo(t, g)
+		r.Task = pl.scorer.closedTo(t, g)
 	case model.RuleSlowdown:
 		no := pl.refusal(t, g)
 		r.Slowdown, r.Cap, r.Task = no.slowdown, no.most, no.task

@@ -13,6 +13,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 
 	"pgregory.net/rapid"
 )
@@ -119,7 +120,7 @@ func FuzzSnapshot(f *testing.F) {
 func FuzzLife(f *testing.F) {
 	const draws = 2000
 	f.Add(make([]byte, 8*draws))
-	for policy := range len(PolicyNames()) {
+	for policy := range len(policy.Names()) {
 		turn := make([]byte, 0, 8*draws)
 		for i := range uint64(draws) {
 			turn = binary.LittleEndian.AppendUint64(turn, (i+uint64(policy)+1)*0x9e3779b97f4a7c15) // spread over all values

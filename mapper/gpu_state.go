@@ -43,9 +43,9 @@ func (pl *placer) markChanged() {
 }
 
 func (pl *placer) gpuState(g *model.GPU) gpuState {
-	f := gpuState{pl.RejectAny(g), pl.FreeMemory(g), g.OtherProcesses, g.Turnover(), pl.forecastAt(g), pl.predictor.UnexplainedActivity(g), 0, g.NominatedFor}
-	if pl.policy.pick != nil {
-		f.untold = pl.untold(g)
+	f := gpuState{pl.RejectAny(g), pl.FreeMemory(g), g.OtherProcesses, g.Turnover(), pl.scorer.forecastAt(g), pl.predictor.UnexplainedActivity(g), 0, g.NominatedFor}
+	if pl.predicts() {
+		f.untold = pl.scorer.untold(g)
 	}
 	return f
 }
@@ -78,7 +78,7 @@ func (pl *placer) markChangedGPU(g *model.GPU) {
 // rejection still holds for the GPUs that have not changed since, except for the returned
 // GPUs, which were reserved then and may not be now.
 func (pl *placer) rejectedByAll(t *model.Task) (at int, reopened []model.GPUID) {
-	if pl.policy.pick != nil {
+	if pl.predicts() {
 		pl.candidatesOf(t) // the answers may have changed
 	}
 	tried := pl.tried(t)

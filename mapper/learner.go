@@ -54,7 +54,7 @@ func (ln *learner) learnFloor(t *model.Task, least units.Bytes) {
 func (ln *learner) reestimate(kind string) {
 	for _, t := range ln.OfKind(kind) {
 		ln.predictor.Forget(t)
-		ln.placer.tried(t).learned = 0
+		ln.placer.loadChanged(t)
 	}
 }
 
@@ -105,8 +105,8 @@ func (ln *learner) propagateLoad(t *model.Task) {
 	ln.siblings(t, func(w *model.Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, model.SourceSeen
-			ln.placer.tried(w).learned = 0
-			if ln.placer.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
+			ln.placer.loadChanged(w)
+			if !ln.placer.predicts() { // a gate may use it, and has no cache key that changes with it
 				ln.placer.retry(w)
 			}
 			ln.queue.UpdateBacklog(w)

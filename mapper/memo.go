@@ -61,47 +61,47 @@ func (m *memo) enter(id int, a scoreResult) {
 }
 
 // memo returns the memo of a GPU, and recomputes it if necessary.
-func (pl *placer) memo(g *model.GPU) *memo {
+func (sc *scorer) memo(g *model.GPU) *memo {
 	m := &cacheOf(g).forecast
-	if m.valid && m.checked == pl.Now() && m.gpu == g.Version() {
+	if m.valid && m.checked == sc.Now() && m.gpu == g.Version() {
 		return m
 	}
-	at, extra := pl.forecastAt(g), pl.predictor.UnexplainedActivity(g)
+	at, extra := sc.forecastAt(g), sc.predictor.UnexplainedActivity(g)
 	if !m.valid || m.turnover != g.Turnover() || m.at != at || m.extra != extra {
-		pl.cache.table.version++
-		*m = memo{valid: true, turnover: g.Turnover(), version: pl.cache.table.version, at: at, extra: extra, parts: pl.predictor.Forecasts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
+		sc.table.version++
+		*m = memo{valid: true, turnover: g.Turnover(), version: sc.table.version, at: at, extra: extra, parts: sc.predictor.Forecasts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
 		m.bound.most = 0
 		clear(m.index)
-		pl.predictor.SharingMode(g).Forecast(m.parts, nil)
+		sc.predictor.SharingMode(g).Forecast(m.parts, nil)
 		for i := range m.parts {
 			m.work += m.parts[i].Left * m.parts[i].SM
 		}
 	}
-	m.checked, m.gpu = pl.Now(), g.Version()
+	m.checked, m.gpu = sc.Now(), g.Version()
 	return m
 }
 
 // forecastAt returns the instant for which a forecast is made; it advances in steps.
-func (pl *placer) forecastAt(g *model.GPU) units.Instant {
-	return g.ChangedAt.Add(pl.Now().Sub(g.ChangedAt) / forecastValid * forecastValid)
+func (sc *scorer) forecastAt(g *model.GPU) units.Instant {
+	return g.ChangedAt.Add(sc.Now().Sub(g.ChangedAt) / forecastValid * forecastValid)
 }
 
 // score returns the result of scoring the candidate with a number on a GPU.
-func (pl *placer) score(g *model.GPU, id int) scoreResult { return pl.ask(g, id, false) }
+func (sc *scorer) score(g *model.GPU, id int) scoreResult { return sc.ask(g, id, false) }
 
 // slowdownRule returns only the rule of that result, which is often found sooner.
-func (pl *placer) slowdownRule(g *model.GPU, id int) model.Rule {
+func (sc *scorer) slowdownRule(g *model.GPU, id int) model.Rule {
 	if g.Idle() {
 		return ""
 	}
-	_, no := pl.latest(g, id, true)
+	_, no := sc.latest(g, id, true)
 	return no
 }
 
 // added returns the seconds that a candidate adds to the sum of all completion times on a
 // GPU, and the rule that rejects it there.
-func (pl *placer) added(g *model.GPU, id int) (seconds float64, no model.Rule) {
-	seconds, no = pl.latest(g, id, false)
+func (sc *scorer) added(g *model.GPU, id int) (seconds float64, no model.Rule) {
+	seconds, no = sc.latest(g, id, false)
 	if g.Idle() { // always allowed, see weigh
 		no = ""
 	}
@@ -110,30 +110,30 @@ func (pl *placer) added(g *model.GPU, id int) (seconds float64, no model.Rule) {
 
 // latest is ask by way of the score table, for callers that need only the added seconds
 // and the rule. With verdict only the rule is valid.
-func (pl *placer) latest(g *model.GPU, id int, verdict bool) (added float64, no model.Rule) {
-	m := pl.memo(g)
-	if k := pl.cache.table.find(g, m, id); k != nil && (verdict || !k.rough()) {
+func (sc *scorer) latest(g *model.GPU, id int, verdict bool) (added float64, no model.Rule) {
+	m := sc.memo(g)
+	if k := sc.table.find(g, m, id); k != nil && (verdict || !k.rough()) {
 		return k.added, k.rule()
 	}
-	a := pl.ask(g, id, verdict)
-	pl.cache.table.enter(g, m, id, &a)
+	a := sc.ask(g, id, verdict)
+	sc.table.enter(g, m, id, &a)
 	return a.added, a.no.rule
 }
 
-func (pl *placer) ask(g *model.GPU, id int, verdict bool) scoreResult {
-	m := pl.memo(g)
+func (sc *scorer) ask(g *model.GPU, id int, verdict bool) scoreResult {
+	m := sc.memo(g)
 	k := m.find(id)
 	if k >= 0 && (verdict || !m.answers[k].rough) {
 		return m.answers[k]
 	}
 	var a scoreResult
-	switch n := &pl.cache.candidates.all[id]; {
+	switch n := &sc.candidates.all[id]; {
 	case n.prior.IsUnknown():
-		a = pl.besideInDoubt(g, n, verdict)
-	case verdict && pl.certainlySlow(g, m, n):
+		a = sc.besideInDoubt(g, n, verdict)
+	case verdict && sc.certainlySlow(g, m, n):
 		a = scoreResult{rough: true, no: refusal{rule: model.RuleSlowdown}}
 	default:
-		a = pl.beside(g, m.parts, n, verdict)
+		a = sc.beside(g, m.parts, n, verdict)
 	}
 	if k >= 0 {
 		m.answers[k] = a

@@ -110,8 +110,8 @@ func (pl *placer) choose(t *model.Task, fitting []*model.GPU) []*model.GPU {
 	switch {
 	case len(fitting) == 0:
 		return nil
-	case pl.policy.pick != nil:
-		return pl.policy.pick(pl, t, fitting)
+	case pl.predicts():
+		return pl.policy.Pick(policyView{pl}, t, fitting)
 	}
 	pl.rank(t, fitting)
 	return ledger.Closest(t, fitting)
@@ -127,7 +127,7 @@ type failure struct {
 
 func (pl *placer) failure(t *model.Task) failure {
 	f := failure{t: t, alone: pl.RunsAlone(t)}
-	if pl.policy.pick != nil {
+	if pl.predicts() {
 		f.ask = pl.candidatesOf(t)[0]
 	}
 	return f
@@ -138,7 +138,7 @@ func (pl *placer) failure(t *model.Task) failure {
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
 func (pl *placer) hopeless(p *cycle, t *model.Task) bool {
-	if t.Phase == model.Suspended || pl.policy.gate != nil && pl.policy.pick == nil || pl.reserve.Any() || pl.IsNominated(t) || pl.Options().FillHeld && pl.reserve.Head().Task != 0 {
+	if t.Phase == model.Suspended || pl.policy.Filter != nil && !pl.predicts() || pl.reserve.Any() || pl.IsNominated(t) || pl.Options().FillHeld && pl.reserve.Head().Task != 0 {
 		return false
 	}
 	mine := pl.failure(t)
@@ -147,7 +147,7 @@ func (pl *placer) hopeless(p *cycle, t *model.Task) bool {
 		if f.t.Phase == model.Suspended || len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.NextGrant > t.NextGrant || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
 			continue
 		}
-		if pl.policy.gate == nil || f.t.GPUs == t.GPUs && mine.alone == f.alone && slices.Equal(pl.candidatesOf(f.t), pl.candidatesOf(t)) {
+		if pl.policy.Filter == nil || f.t.GPUs == t.GPUs && mine.alone == f.alone && slices.Equal(pl.candidatesOf(f.t), pl.candidatesOf(t)) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package mapper
 import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
 	"carma/mapper/reserve"
@@ -15,23 +16,21 @@ type placer struct {
 	predictor *predict.Predictor
 	queue     *queue.Queue
 	reserve   *reserve.Reservations
-	policy    *policy
+	policy    *policy.Policy
+	scorer    *scorer
 	ring      int // round-robin's position in the list of GPUs
 
 	cache    cache
 	rejected ledger.PerTask[rejectedAt]
 
 	// Working space.
-	with     []predict.TaskForecast
-	late     []predict.TaskForecast
 	there    []predict.TaskForecast
-	ends     []predict.Bound
 	fitting  []*model.GPU
 	openGPUs []*model.GPU
 }
 
-func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *queue.Queue, rs *reserve.Reservations, p *policy) *placer {
-	return &placer{Ledger: l, predictor: pr, queue: q, reserve: rs, policy: p}
+func newPlacer(l *ledger.Ledger, pr *predict.Predictor, q *queue.Queue, rs *reserve.Reservations, p *policy.Policy) *placer {
+	return &placer{Ledger: l, predictor: pr, queue: q, reserve: rs, policy: p, scorer: &scorer{Ledger: l, predictor: pr}}
 }
 
 // tried returns the result of a waiting task's last try.
@@ -39,7 +38,16 @@ func (pl *placer) tried(t *model.Task) *rejectedAt { return pl.rejected.Of(t) }
 
 // retry has a waiting task tried on every GPU again, because it or its request has
 // changed.
-func (pl *placer) retry(t *model.Task) { *pl.tried(t) = rejectedAt{} }
+func (pl *placer) retry(t *model.Task) {
+	*pl.tried(t) = rejectedAt{}
+	*pl.scorer.numbers.Of(t) = taskCandidates{}
+}
+
+// loadChanged has a waiting task's load and run time predicted again.
+func (pl *placer) loadChanged(t *model.Task) { pl.scorer.numbers.Of(t).version = 0 }
+
+// predicts reports whether the policy places tasks by predictions.
+func (pl *placer) predicts() bool { return pl.policy.Pick != nil }
 
 // reconsider has rejected tasks tried on a GPU again, although it may look as before.
 func (pl *placer) reconsider(g *model.GPU) { cacheOf(g).state = gpuState{} }

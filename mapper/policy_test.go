@@ -10,6 +10,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 )
 
 // testGPU describes one GPU of 40 GiB as a policy sees it.
@@ -237,7 +238,7 @@ func (w *world) openOnly(i int) {
 // TestDefaultsOf checks that each policy's own defaults are valid, and that a task starts with
 // them.
 func TestDefaultsOf(t *testing.T) {
-	for _, name := range PolicyNames() {
+	for _, name := range policy.Names() {
 		opt := DefaultsOf(name)
 		if err := Validate(opt); err != nil || opt.Policy != name {
 			t.Errorf("%s: %+v, %v", name, opt, err)
@@ -285,7 +286,7 @@ func prepare(t *testing.T, opt model.Options, gpus []testGPU) *world {
 }
 
 func TestPolicyNames(t *testing.T) {
-	names := PolicyNames()
+	names := policy.Names()
 	for _, name := range strings.Fields("exclusive round-robin first-fit best-fit magm lug mug lucid horus carma") {
 		if !slices.Contains(names, name) {
 			t.Errorf("policy %s is missing among %v", name, names)
@@ -295,13 +296,13 @@ func TestPolicyNames(t *testing.T) {
 		if slices.Index(names, name) != i {
 			t.Errorf("two policies have the name %s", name)
 		}
-		if PolicyDoc(name) == "" {
+		if policy.Doc(name) == "" {
 			t.Errorf("policy %s has no description", name)
 		}
 	}
 	opt := plain()
 	opt.Policy = "mgam"
-	if err := Validate(opt); err == nil || err.Error() != `unknown policy "mgam"; there are `+strings.Join(PolicyNames(), ", ") {
+	if err := Validate(opt); err == nil || err.Error() != `unknown policy "mgam"; there are `+strings.Join(policy.Names(), ", ") {
 		t.Errorf("unknown policy: %v", err)
 	}
 }

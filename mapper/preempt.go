@@ -239,21 +239,21 @@ const wayStretch = 3600
 
 // addedBy returns the seconds that a placement adds to all completion times.
 func (pre *preempter) addedBy(t *model.Task, g *model.GPU) float64 {
-	if pre.placer.policy.pick == nil {
+	if !pre.placer.predicts() {
 		return 0
 	}
-	added, _ := pre.placer.weigh(g, pre.placer.candidatesOf(t)[0])
+	added, _ := pre.placer.scorer.weigh(g, pre.placer.candidatesOf(t)[0])
 	return added
 }
 
 // stays returns the time, in seconds, for which a task is expected to keep its victims
 // suspended.
 func (pre *preempter) stays(t *model.Task, g *model.GPU) float64 {
-	if pre.placer.policy.pick == nil {
+	if !pre.placer.predicts() {
 		run, _ := pre.predictor.RunTime(t)
 		return min(run, ledger.SuspendedTooLongAfter).Seconds()
 	}
-	return min(pre.placer.score(g, pre.placer.candidatesOf(t)[0]).finish, ledger.SuspendedTooLongAfter.Seconds())
+	return min(pre.placer.scorer.score(g, pre.placer.candidatesOf(t)[0]).finish, ledger.SuspendedTooLongAfter.Seconds())
 }
 
 // Preemption: running tasks (the victims) are suspended for a waiting task that goes

@@ -341,7 +341,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			continue
 		}
 		if m.s.again > m.s.Now() && m.s.placer.fits(&why, &task) {
-			if m.s.placer.policy.pick == nil || m.s.again > m.s.Now().Add(forecastValid) {
+			if !m.s.placer.predicts() || m.s.again > m.s.Now().Add(forecastValid) {
 				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
 			}
 			continue // it fits at a later time, and the timer for the next check is set
@@ -388,7 +388,7 @@ func (m *machine) checkOrder(t *rapid.T, before []model.Task) {
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.NextHostGrant == task.NextHostGrant &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.NextGrant == task.NextGrant && got.NextGrant == task.NextGrant && got.WayAt == 0 && first.NextExclusive == task.NextExclusive &&
 				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not backfill
-				(m.s.placer.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
+				(m.s.placer.policy.Filter == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
 					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)
 			}

@@ -8,13 +8,14 @@ import (
 	"carma/internal/units"
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 
 	"pgregory.net/rapid"
 )
 
 func anyOptions(t *rapid.T) model.Options {
 	o := model.Options{
-		Policy:           rapid.SampledFrom(append(PolicyNames(), "carma", "carma", "carma")).Draw(t, "policy"),
+		Policy:           rapid.SampledFrom(append(policy.Names(), "carma", "carma", "carma")).Draw(t, "policy"),
 		Headroom:         rapid.SampledFrom([]units.Bytes{0, units.GiB, 4 * units.GiB}).Draw(t, "headroom"),
 		Booking:          oneOf(t, "booking", model.Bookings),
 		Margin:           rapid.SampledFrom([]units.Bytes{0, 0, 2 * units.GiB, 13 * units.GiB}).Draw(t, "margin"),

@@ -28,7 +28,7 @@ type rejectedEntry struct {
 // shared.
 func (pl *placer) requestKey(t *model.Task) (l requestKey, ok bool) {
 	odd := t.GPUs != 1 || t.Phase != model.Queued || len(t.Pinned) > 0 || t.Learner || t.Estimate.Share != 0
-	if odd || len(pl.GPUList()) < triesFrom || pl.policy.pick == nil {
+	if odd || len(pl.GPUList()) < triesFrom || !pl.predicts() {
 		return l, false
 	}
 	if pl.Options().FillHeld || pl.Options().Preempts() { // whether a reserved or nominated GPU takes a task depends on the task

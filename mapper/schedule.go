@@ -53,7 +53,7 @@ func (s *State) runCycle() {
 		s.preempter.preempt(p)
 	}
 	s.queue.FairTick()
-	if s.placer.policy.pick != nil && p.head != nil && s.again <= s.Now() { // with time, a rejected placement may become acceptable
+	if s.placer.predicts() && p.head != nil && s.again <= s.Now() { // with time, a rejected placement may become acceptable
 		s.again = s.Now().Add(forecastValid)
 		s.SetTimer(s.again, ledger.Timer{})
 	}
@@ -84,7 +84,7 @@ func (s *State) cycle(before reserve.Head) *cycle {
 	s.queue.SetReach(0, s.scanQueue(p, s.queue.Recovery()))
 	s.queue.SetReach(1, 0)
 	if !s.queue.RecoveryBlocks() {
-		if s.placer.policy.critical {
+		if s.placer.policy.Critical {
 			s.startCritical(p)
 		}
 		if p.reordered = s.preempter.released; p.reordered {
@@ -119,7 +119,7 @@ func (s *State) byPriority(p *cycle) {
 			if lane[0].Len() == 0 || reach[q] > 0 {
 				continue
 			}
-			if q == 1 && !ahead && s.placer.policy.critical {
+			if q == 1 && !ahead && s.placer.policy.Critical {
 				s.startCritical(p)
 				ahead, p.reordered = true, s.preempter.released
 			}

@@ -9,8 +9,8 @@ import (
 // mean over the classes, weighted by their probability. It rejects the candidate if it
 // probably slows a task down too much. The expected cost of undoing the placement counts
 // as well.
-func (pl *placer) besideInDoubt(g *model.GPU, n *candidate, verdict bool) scoreResult {
-	if verdict && pl.tooSlowInDoubt(g, n) {
+func (sc *scorer) besideInDoubt(g *model.GPU, n *candidate, verdict bool) scoreResult {
+	if verdict && sc.tooSlowInDoubt(g, n) {
 		return scoreResult{rough: true, no: refusal{rule: model.RuleSlowdown}}
 	}
 	var a scoreResult
@@ -20,7 +20,7 @@ func (pl *placer) besideInDoubt(g *model.GPU, n *candidate, verdict bool) scoreR
 		if weight == 0 {
 			continue
 		}
-		as := pl.score(g, n.as[c])
+		as := sc.score(g, n.as[c])
 		a.added += weight * as.added
 		a.finish += weight * as.finish
 		if as.no.rule == model.RuleSlowdown {
@@ -37,14 +37,14 @@ func (pl *placer) besideInDoubt(g *model.GPU, n *candidate, verdict bool) scoreR
 
 // tooSlowInDoubt reports whether a candidate is rejected. It tries the likeliest classes
 // first and stops as soon as the answer is certain.
-func (pl *placer) tooSlowInDoubt(g *model.GPU, n *candidate) bool {
+func (sc *scorer) tooSlowInDoubt(g *model.GPU, n *candidate) bool {
 	var refused predict.ClassPrior
 	open := 1.0
 	for _, c := range n.likely {
 		if n.prior[c] == 0 || refused.Sum()+open < riskMost {
 			return false
 		}
-		if open -= n.prior[c]; pl.slowdownRule(g, n.as[c]) == model.RuleSlowdown {
+		if open -= n.prior[c]; sc.slowdownRule(g, n.as[c]) == model.RuleSlowdown {
 			refused[c] = n.prior[c]
 		}
 		if refused.Sum() > riskMost {

@@ -28,9 +28,9 @@ type boundCase struct {
 }
 
 // slowdownBound updates the bounds of a memo.
-func (pl *placer) slowdownBound(m *memo) *slowdownBound {
+func (sc *scorer) slowdownBound(m *memo) *slowdownBound {
 	v := &m.bound
-	most := pl.predictor.PredictedCap()
+	most := sc.predictor.PredictedCap()
 	if v.most == most {
 		return v
 	}
@@ -60,8 +60,8 @@ func (v *boundCase) add(p *predict.TaskForecast, d predict.Demand, b predict.Bou
 
 // certainlySlow reports whether a candidate is certain to be rejected on a GPU, because
 // it or a resident would be slowed down too much. False means not known yet.
-func (pl *placer) certainlySlow(g *model.GPU, m *memo, n *candidate) bool {
-	v, on := pl.slowdownBound(m), pl.predictor.SharingMode(g)
+func (sc *scorer) certainlySlow(g *model.GPU, m *memo, n *candidate) bool {
+	v, on := sc.slowdownBound(m), sc.predictor.SharingMode(g)
 	with := predict.TaskForecast{Left: n.left, Elsewhere: 1, Basis: n.basis}
 	if v.as.tooSlow(on, m.parts, &with, n.demand, n.class, with.Within(v.most-capMargin, false)) {
 		return true

@@ -8,6 +8,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
 	"carma/mapper/reserve"
@@ -43,11 +44,11 @@ type step struct {
 
 // New returns an empty state. Options must be valid.
 func New(opt model.Options) *State {
-	p, err := policyNamed(opt.Policy)
+	p, err := policy.Named(opt.Policy)
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	l := ledger.New(opt, p.idleOnly)
+	l := ledger.New(opt, p.IdleOnly)
 	s := &State{Ledger: l, users: fairshare.New(l), predictor: predict.New(l), breakers: breaker.New(l)}
 	s.queue = queue.New(l, s.users, s.predictor)
 	s.reserve = reserve.New(l, s.predictor, s.queue)
@@ -161,8 +162,8 @@ func (s *State) configure(ev model.Configured) {
 		return // validation is the caller's duty; keep the present options
 	}
 	s.users.Settle(s.Now(), s.Ledger.Options().HalfLife())
-	s.placer.policy, _ = policyNamed(ev.Options.Policy)
-	s.Configure(ev.Options, s.placer.policy.idleOnly)
+	s.placer.policy, _ = policy.Named(ev.Options.Policy)
+	s.Configure(ev.Options, s.placer.policy.IdleOnly)
 	s.placer.dropCache()
 	if !s.Ledger.Options().Preempts() {
 		s.preempter.clearAllNominations()
@@ -232,7 +233,7 @@ func (s *State) onStarted(t *model.Task, a *model.Attempt, since units.Instant) 
 	if len(t.Expected.Loads) == 0 {
 		s.SetTimer(s.Now().Add(model.SettleTime), ledger.Timer{})
 	}
-	if s.placer.policy.pick != nil {
+	if s.placer.predicts() {
 		s.SetTimer(since.Add(tellWithin), ledger.Timer{})
 	}
 	if t.TimeLimit > 0 {

@@ -62,7 +62,7 @@ func (pre *preempter) gains(t *model.Task, picked []preemption) bool {
 	for _, w := range picked {
 		cost += w.cost
 	}
-	if pre.placer.policy.pick != nil { // its own run is in it
+	if pre.placer.predicts() { // its own run is in it
 		run, _ := pre.predictor.RunTime(t)
 		cost -= run.Seconds()
 	}
@@ -92,11 +92,11 @@ func (pre *preempter) waitOf(t *model.Task) float64 {
 // takesAt returns the instant at which a GPU is expected to take a task, as its residents
 // end one after the other.
 func (pl *placer) takesAt(t *model.Task, g *model.GPU) units.Instant {
-	if pl.policy.pick != nil {
+	if pl.predicts() {
 		return pl.readyAt(t, g, units.Never)
 	}
 	after := g.Clone()
-	there := slices.Clone(pl.memo(g).parts)
+	there := slices.Clone(pl.scorer.memo(g).parts)
 	slices.SortStableFunc(there, func(a, b predict.TaskForecast) int { return cmp.Compare(a.Finish, b.Finish) })
 	gone := 0.0
 	for pl.reject(t, after) != "" {

@@ -24,7 +24,7 @@ var speakers = map[string]string{
 	"Validate":       "an option that makes no sense",
 	"validWeights":   "as above",
 	"validQuotas":    "as above",
-	"policyNamed":    "as above",
+	"Named":          "as above",
 }
 
 // TestCoreHasNoWords checks that the core uses codes and figures in its decisions and records,
@@ -107,7 +107,7 @@ func mayHoldWords(n ast.Node) bool {
 		return n.Tag != nil
 	case *ast.KeyValueExpr:
 		key, ok := n.Key.(*ast.Ident)
-		return ok && key.Name == "doc"
+		return ok && key.Name == "Doc"
 	}
 	return false
 }

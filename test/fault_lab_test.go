@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/runner"
 	"carma/runner/api"
 )
@@ -68,7 +67,7 @@ var (
 // otherOrder writes an overlay of the source in which first-fit takes the GPU
 // with the highest index.
 func otherOrder() (path string, err error) {
-	source, err := filepath.Abs("../mapper/policy.go")
+	source, err := filepath.Abs("../mapper/policy/policy.go")
 	if err != nil {
 		return "", err
 	}
@@ -76,10 +75,10 @@ func otherOrder() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	const doc = "name: \"first-fit\", doc: \"the lowest index that fits\",\n\t\torder: "
-	const was, is = doc + "func(*State, *GPU, *GPU) int { return 0 }", doc + "func(_ *State, a, b *GPU) int { return b.Index - a.Index }"
+	const doc = "Name: \"first-fit\", Doc: \"the lowest index that fits\",\n\t\tOrder: "
+	const was, is = doc + "func(View, *model.GPU, *model.GPU) int { return 0 }", doc + "func(_ View, a, b *model.GPU) int { return b.Index - a.Index }"
 	if strings.Count(string(text), was) != 1 {
-		return "", errors.New("mapper/policy.go has no such first-fit")
+		return "", errors.New("mapper/policy/policy.go has no such first-fit")
 	}
 	changed := filepath.Join(scratch, "policy.go")
 	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), was, is, 1)), 0o644); err != nil {

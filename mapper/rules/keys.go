@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 )
 
 // Key is one of the mapper's options in files, flags and rules.
@@ -30,7 +30,7 @@ func option[T any](name, usage string, at func(*model.Options) *T, check ...func
 // Keys lists the keys in the order of the documentation. They configure the policy: when
 // each task runs, and on which GPU.
 var Keys = []Key{
-	option("policy", "the `policy` that picks GPUs", func(o *model.Options) *string { return &o.Policy }, Among("policy", mapper.PolicyNames())),
+	option("policy", "the `policy` that picks GPUs", func(o *model.Options) *string { return &o.Policy }, Among("policy", policy.Names())),
 	option("booking", "memory that counts as taken: grants (booked) or samples (in use)", func(o *model.Options) *string { return &o.Booking }, Among("booking", model.Bookings)),
 	option("headroom", "`memory` on every GPU that is never booked", func(o *model.Options) *units.Bytes { return &o.Headroom }),
 	option("margin", "`memory` that must be free beside a task's grant when it is placed", func(o *model.Options) *units.Bytes { return &o.Margin }),

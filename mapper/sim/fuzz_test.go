@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 )
 
 // dice draws small numbers from a fuzzer's bytes, and 0 when they are used up.
@@ -36,7 +36,7 @@ const (
 )
 
 func (d *dice) rules() Config {
-	opt := options(mapper.PolicyNames()[d.of(len(mapper.PolicyNames()))])
+	opt := options(policy.Names()[d.of(len(policy.Names()))])
 	gpus := 1 + d.of(4)
 	if d.of(2) == 1 {
 		opt.Booking, opt.Order, opt.Recovery = d.name(model.Bookings), d.name(model.Orders), d.name(model.Recoveries)
@@ -81,7 +81,7 @@ func FuzzReplay(f *testing.F) {
 	wrong := []byte{2, 140, 2, 60, 0, 2, 0, 2, 1, 0} // 35 GiB, with an estimate of a quarter
 	wide := []byte{4, 60, 3, 90, 1, 0, 7, 3, 2, 1}   // two exclusive GPUs
 	both := slices.Concat(heavy, light, wrong, wide, light, wrong, heavy, light)
-	for policy := range byte(len(mapper.PolicyNames())) {
+	for policy := range byte(len(policy.Names())) {
 		f.Add(slices.Concat(rules(policy, 1, 0), both))
 		// By samples, shortest first, the original's recovery, one launch every 10 s.
 		f.Add(slices.Concat(rules(policy, 1, 1, 2, 2, 3, 1, 0, 10, 30, 2, 8, 4, 4, 0, 0), both))

@@ -14,6 +14,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 
 	"pgregory.net/rapid"
 )
@@ -422,7 +423,7 @@ func anyConfig(t *rapid.T, gpus int) Config {
 	oneOf := func(name string, values []string) string {
 		return rapid.SampledFrom(append([]string{""}, values...)).Draw(t, name)
 	}
-	opt := options(rapid.SampledFrom(mapper.PolicyNames()).Draw(t, "policy"))
+	opt := options(rapid.SampledFrom(policy.Names()).Draw(t, "policy"))
 	if rapid.IntRange(0, 3).Draw(t, "defaults") > 0 {
 		opt.Booking = oneOf("booking", model.Bookings)
 		opt.Margin = rapid.SampledFrom([]units.Bytes{0, 2 * units.GiB}).Draw(t, "margin")
@@ -538,7 +539,7 @@ func TestEveryCombination(t *testing.T) {
 		tasks = append(tasks, task)
 	}
 	combinations := 0
-	for _, policy := range mapper.PolicyNames() {
+	for _, policy := range policy.Names() {
 		for _, booking := range model.Bookings {
 			for _, order := range model.Orders {
 				for _, recovery := range model.Recoveries {

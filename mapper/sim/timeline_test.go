@@ -10,6 +10,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 )
 
 // crowd returns tasks of several kinds, some of which run out of memory.
@@ -33,7 +34,7 @@ func crowd(n int) []Task {
 
 // TestTimeline checks that the curves agree with the metrics and have nothing impossible.
 func TestTimeline(t *testing.T) {
-	for _, policy := range mapper.PolicyNames() {
+	for _, policy := range policy.Names() {
 		tasks := crowd(80)
 		r := mustRun(t, Config{Options: options(policy), GPUs: station(3), StartUp: time.Second, Timeline: true}, tasks)
 		line, m := r.Timeline, r.Metrics

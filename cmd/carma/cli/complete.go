@@ -3,9 +3,9 @@ package cli
 import (
 	"strings"
 
-	"github.com/spf13/cobra"
+	"carma/mapper/policy"
 
-	"carma/mapper"
+	"github.com/spf13/cobra"
 )
 
 // Completion returns the possible next words, and how the shell uses them.
@@ -39,9 +39,9 @@ func Complete(cmd *cobra.Command, flag string, fn Completion) {
 // Policies completes a policy, with its description.
 func Policies(_ *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
 	var fit []string
-	for _, p := range mapper.PolicyNames() {
+	for _, p := range policy.Names() {
 		if strings.HasPrefix(p, start) {
-			fit = append(fit, p+"\t"+mapper.PolicyDoc(p))
+			fit = append(fit, p+"\t"+policy.Doc(p))
 		}
 	}
 	return fit, cobra.ShellCompDirectiveNoFileComp

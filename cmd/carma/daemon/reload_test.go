@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rs/zerolog"
-	"github.com/spf13/pflag"
-
 	"carma/cmd/carma/settings"
-	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 	"carma/runner"
 	"carma/runner/notify"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
 )
 
 // changed is a daemon that records changes of its settings.
@@ -105,7 +105,7 @@ func TestReloadOtherDriver(t *testing.T) {
 // TestDefaultsOnCluster checks that a file with the default values of all settings, for any
 // policy, is accepted, like the example file.
 func TestDefaultsOnCluster(t *testing.T) {
-	for _, policy := range mapper.PolicyNames() {
+	for _, policy := range policy.Names() {
 		defaults, _ := loaded(t, "policy: "+policy+"\n")
 		text := "driver: kubernetes\npolicy: " + policy + "\n"
 		for _, s := range settings.Settings(defaults, nil) {

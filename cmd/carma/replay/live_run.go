@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"carma/cmd/carma/cli"
 	"carma/configs/traces"
 	"carma/internal/suggest"
-	"carma/mapper"
+	"carma/mapper/policy"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // liveFlags contains the flags of a replay on the daemon, as typed.
@@ -41,7 +41,7 @@ func runLive(a *cli.App, cmd *cobra.Command, f liveFlags, args []string, asJSON 
 	case cmd.Flags().Changed("speed") && !(f.speed > 0 && f.speed <= 100_000):
 		return cli.Usagef("", "--speed: %v is not above 0 and at most 100000", f.speed)
 	case f.policy != "":
-		if err := suggest.OneOf(f.policy, mapper.PolicyNames()); err != nil {
+		if err := suggest.OneOf(f.policy, policy.Names()); err != nil {
 			return cli.Usagef("", "--policy: %v", err)
 		}
 	}

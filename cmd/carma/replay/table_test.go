@@ -6,7 +6,7 @@ import (
 
 	"carma/configs/servers"
 	"carma/configs/traces"
-	"carma/mapper"
+	"carma/mapper/policy"
 	"carma/mapper/sim"
 	"carma/mapper/sim/study"
 )
@@ -24,7 +24,7 @@ func TestReplayTablesFit(t *testing.T) {
 	}, LostGPUTime: 9999 * 3600e9, EnergyJ: 9999e6}
 	long.LowerBound = long.Makespan
 	r := &study.Replayed{Trace: traces.Trace{Name: strings.Repeat("trace", 30)}}
-	for _, p := range mapper.PolicyNames() {
+	for _, p := range policy.Names() {
 		r.Outcomes = append(r.Outcomes, study.Outcome{Policy: p, Result: sim.Result{Metrics: long}})
 	}
 	r.Outcomes = append(r.Outcomes, study.Outcome{Policy: strings.Repeat("preset", 20), Result: sim.Result{Metrics: long}})

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/policy"
 )
 
 // TestTimeAxis checks that a time axis has few labels with round figures, in hours if it is
@@ -100,10 +100,10 @@ func TestPalette(t *testing.T) {
 	if all, two := of("exclusive", "round-robin", "magm", "lug"), of("lug", "magm"); two[0] != all[3] || two[1] != all[2] {
 		t.Errorf("%v, two of them %v", all, two)
 	}
-	all := of(mapper.PolicyNames()...)
+	all := of(policy.Names()...)
 	slices.Sort(all)
-	if n := len(slices.Compact(all)); n != len(mapper.PolicyNames()) {
-		t.Errorf("%d colours for %d policies", n, len(mapper.PolicyNames()))
+	if n := len(slices.Compact(all)); n != len(policy.Names()) {
+		t.Errorf("%d colours for %d policies", n, len(policy.Names()))
 	}
 	if got := of("magm", "unknown", "exclusive"); !slices.Equal(got, []string{"p0", "p1", "p2"}) {
 		t.Errorf("%v", got)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/mapper"
+	"carma/mapper/policy"
 )
 
 // policyColours is the number of colours before they repeat.
@@ -51,7 +51,7 @@ func palette(runs []Run) []string {
 	taken := map[string]bool{} // only for look-up
 	for i := range runs {
 		ordered[i] = fmt.Sprintf("p%d", i%policyColours)
-		own[i] = fmt.Sprintf("p%d", max(0, slices.Index(mapper.PolicyNames(), runs[i].Policy))%policyColours)
+		own[i] = fmt.Sprintf("p%d", max(0, slices.Index(policy.Names(), runs[i].Policy))%policyColours)
 		taken[own[i]] = true
 	}
 	if len(taken) < len(runs) {

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"carma/configs"
+	"carma/internal/suggest"
 	"carma/internal/units"
+	"carma/mapper"
+	"carma/mapper/policy"
 	"carma/mapper/rules"
 
 	"github.com/spf13/pflag"
-
-	"carma/internal/suggest"
-	"carma/mapper"
 )
 
 // hermetic hides the machine's own configuration and returns the path of a test's
@@ -85,7 +85,7 @@ func TestPrecedence(t *testing.T) {
 // TestDefaultsOfPolicy checks that a key that nobody has set has the default of the policy, and
 // the policy as its origin.
 func TestDefaultsOfPolicy(t *testing.T) {
-	for _, policy := range mapper.PolicyNames() {
+	for _, policy := range policy.Names() {
 		path := hermetic(t)
 		write(t, path, "attempts: 7\nsmact-cap: 0.7\npolicy: "+policy+"\n")
 		c, from, err := Load(nil)
@@ -306,7 +306,7 @@ func TestExampleIsComplete(t *testing.T) {
 			t.Errorf("line is %d wide: %s", len(line), line)
 		}
 	}
-	for _, policy := range mapper.PolicyNames() {
+	for _, policy := range policy.Names() {
 		if !strings.Contains(configs.Example, policy) {
 			t.Errorf("policy %s is not mentioned", policy)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 	"carma/mapper/rules"
 )
 
@@ -39,7 +40,7 @@ func (k key) byPolicy() bool { return ofPolicy()[k.name] }
 // ofPolicy is called for each flag of each command, at every start.
 var ofPolicy = sync.OnceValue(func() map[string]bool {
 	usual, names := Default(), map[string]bool{}
-	for _, policy := range mapper.PolicyNames() {
+	for _, policy := range policy.Names() {
 		defaults := usual
 		defaults.Mapper = mapperDefaults(policy)
 		for _, k := range keys {

@@ -9,6 +9,7 @@ import (
 	"carma/estimator/booking"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 	"carma/mapper/sim"
 )
 
@@ -44,7 +45,7 @@ func TestMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, policy := range mapper.PolicyNames() {
+	for _, policy := range policy.Names() {
 		several := 0
 		_, err := sim.Run(sim.Config{Options: mapper.DefaultsOf(policy), GPUs: GPUs(all), Observe: func(s *mapper.State, _ model.Event, done []model.Decision) {
 			for _, d := range done {

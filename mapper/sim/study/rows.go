@@ -7,6 +7,7 @@ import (
 	"carma/internal/suggest"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/mapper/policy"
 	"carma/mapper/rules"
 	"carma/mapper/sim"
 )
@@ -39,7 +40,7 @@ func (f Rules) Rows() ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := mapper.PolicyNames()
+	names := policy.Names()
 	if f.Policies != "" {
 		names = splitList(f.Policies)
 	}
@@ -79,12 +80,12 @@ func (f Rules) check() error {
 // rowsOf returns the rows for one name. A policy's name has precedence over a preset's
 // name that differs only in case.
 func (f Rules) rowsOf(name string, methods []string) ([]Row, error) {
-	if !slices.Contains(mapper.PolicyNames(), name) {
+	if !slices.Contains(policy.Names(), name) {
 		if p, ok := presetNamed(name); ok {
 			return []Row{p.Row()}, nil
 		}
-		all := slices.Concat(mapper.PolicyNames(), PresetNames())
-		return nil, wrongf("there are "+strings.Join(mapper.PolicyNames(), ", ")+" and the presets of carma replay --presets",
+		all := slices.Concat(policy.Names(), PresetNames())
+		return nil, wrongf("there are "+strings.Join(policy.Names(), ", ")+" and the presets of carma replay --presets",
 			"--policy: unknown policy %q; nearest: %s", name, suggest.Names(name, all, 1)[0])
 	}
 	var rows []Row

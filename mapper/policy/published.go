@@ -1,4 +1,4 @@
-package mapper
+package policy
 
 import (
 	"carma/mapper/interference"
@@ -8,8 +8,8 @@ import (
 // The filters of two systems that collocate by profiles, as AEGIS built them for
 // comparison.
 
-// lucidGate allows at most two tasks on a GPU, with sharing scores that sum to at most 2.
-func lucidGate(_ *placer, t *model.Task, g *model.GPU) model.Rule {
+// lucidFilter allows at most two tasks on a GPU, with sharing scores that sum to at most 2.
+func lucidFilter(_ View, t *model.Task, g *model.GPU) model.Rule {
 	sum := sharing(t.LoadOn(0))
 	for i := range g.Residents {
 		sum += sharing(g.Residents[i].Load)
@@ -20,8 +20,8 @@ func lucidGate(_ *placer, t *model.Task, g *model.GPU) model.Rule {
 	return ""
 }
 
-// horusGate allows expected GPU utilizations that sum to at most 1.
-func horusGate(_ *placer, t *model.Task, g *model.GPU) model.Rule {
+// horusFilter allows expected GPU utilizations that sum to at most 1.
+func horusFilter(_ View, t *model.Task, g *model.GPU) model.Rule {
 	if g.Utilization()+t.LoadOn(0).Busy() > 1 {
 		return model.RuleUtilization
 	}

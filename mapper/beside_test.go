@@ -169,7 +169,7 @@ func TestLeastAddedCountsNeighbours(t *testing.T) {
 			clone.GPU(gpuID(1)).Remove(id)
 			clone.predictor.TasksChanged([]*model.GPU{g})
 		}
-		return clone.placer.score(g, clone.placer.candidatesOf(clone.TaskByID(id))[0]).finish
+		return clone.placer.scorer.score(g, clone.placer.candidatesOf(clone.TaskByID(id))[0]).finish
 	}
 	if own(0) >= own(1) {
 		t.Errorf("beside task %d it ends after %.0f s, beside the other after %.0f: this tests nothing", soon, own(1), own(0))
@@ -263,11 +263,11 @@ func TestVerdicts(t *testing.T) {
 				}
 				for k, ask := range early.placer.candidatesOf(early.TaskByID(id)) {
 					g := i % len(early.GPUList())
-					got := early.placer.slowdownRule(early.GPUList()[g], ask)
+					got := early.placer.scorer.slowdownRule(early.GPUList()[g], ask)
 					if a := cacheOf(early.GPUList()[g]).forecast.find(ask); a >= 0 && cacheOf(early.GPUList()[g]).forecast.answers[a].rough {
 						rough++
 					}
-					_, want := whole.placer.weigh(whole.GPUList()[g], whole.placer.candidatesOf(whole.TaskByID(id))[k])
+					_, want := whole.placer.scorer.weigh(whole.GPUList()[g], whole.placer.candidatesOf(whole.TaskByID(id))[k])
 					if verdicts[got]++; got != want.rule {
 						t.Fatalf("seed %d: task %d on %s: %q early, %+v whole", seed, id, l.s.GPUList()[g].ID, got, want)
 					}
@@ -292,7 +292,7 @@ func TestWeighingAllocatesNothing(t *testing.T) {
 	}
 	there, heavy := []predict.TaskForecast{beside(predict.MediumTask, 600), beside(predict.LightTask, 900)}, beside(predict.HeavyTask, 300)
 	n := &candidate{candidateKey: candidateKey{left: heavy.Left}, demand: heavy.Demand, worst: heavy.WorstDemand}
-	if n := testing.AllocsPerRun(100, func() { l.s.placer.beside(g, there, n, false) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { l.s.placer.scorer.beside(g, there, n, false) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
