@@ -19,7 +19,7 @@ func (pre *preempter) pinned(ev model.Pinned) {
 		return
 	}
 	t.Pinned = usable
-	pre.placer.retry(t)
+	pre.placer.Retry(t)
 	pre.MarkDirty()
 	if t.Phase == model.Launching || t.Phase == model.Running {
 		pre.evictPinned(t, ev.By)

@@ -3,7 +3,6 @@ package mapper
 import (
 	"slices"
 
-	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
@@ -22,7 +21,7 @@ func (s *State) bind(t *model.Task, gpus []*model.GPU) {
 
 // launch allocates the memory in the same step, before the task uses any.
 func (s *State) launch(t *model.Task, gpus []*model.GPU, alone bool) {
-	s.book(t, gpus, s.grants(t, gpus, alone), s.reserve.HostShareAt(t, gpus), alone, s.placer.backfillsFor(t, gpus))
+	s.book(t, gpus, s.grants(t, gpus, alone), s.reserve.HostShareAt(t, gpus), alone, s.placer.BackfillsFor(t, gpus))
 }
 
 // grants returns the grants of a task on some GPUs. A task that is alone gets all memory.
@@ -53,7 +52,7 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 	}
 	t.From = model.QueuePlace{Phase: t.Phase, QueuedAt: t.QueuedAt, BlockedAt: t.BlockedAt}
 	s.breakers.Launched(t, gpus)
-	s.placer.addResident(t, gpus, grants, alone)
+	s.placer.AddResident(t, gpus, grants, alone)
 	if t.GPUs == 0 {
 		t.Speed = 1
 	}
@@ -63,11 +62,11 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""
 	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace = model.Launching, 0, 0, 0, 0, model.ThroughputState{}
-	s.placer.retry(t)
+	s.placer.Retry(t)
 	s.users.Dequeued(t)
 	s.users.Occupy(t)
 	s.predictor.TasksChanged(gpus)
-	s.placer.markLaunched(gpus)
+	s.placer.MarkLaunched(gpus)
 	if s.Ledger.Options().Interval > 0 {
 		s.notBefore = s.Now().Add(s.Ledger.Options().Interval)
 		s.SetTimer(s.notBefore, ledger.Timer{})
@@ -75,21 +74,4 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 	s.reserve.DropHead(t.ID)
 	s.beginLaunch(t.ID, a.N)
 	s.Decide(model.Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
-}
-
-// addResident adds a task to the residents of its GPUs.
-func (pl *placer) addResident(t *model.Task, gpus []*model.GPU, grants []model.Grant, alone bool) {
-	var warm units.Instant
-	if pl.Options().WarmUp > 0 {
-		warm = units.Never
-	}
-	for i, g := range gpus {
-		g.Add(model.Resident{
-			Task: t.ID, Grant: grants[i].Memory, Exclusive: alone, Load: t.LoadOn(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
-			Learning: t.Learner && !alone, WarmUntil: warm,
-		}, pl.Options().Headroom)
-	}
-	if len(gpus) > 0 {
-		pl.ring = (gpus[len(gpus)-1].Pos() + 1) % len(pl.GPUList())
-	}
 }

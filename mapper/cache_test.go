@@ -28,7 +28,7 @@ func TestNotesChangeNothing(t *testing.T) {
 				events = append(events, l.submit()...)
 			}
 			for _, ev := range events {
-				plain.placer.dropCache()
+				plain.placer.DropCache()
 				got, want := l.s.Step(ev), plain.Step(ev)
 				if !reflect.DeepEqual(got, want) {
 					t.Fatalf("%T led to %v, without notes to %v", ev, got, want)

@@ -26,7 +26,7 @@ func (s *State) countClass(group string, n int, l interference.Load) {
 	if err := s.predictor.Restore(snap); err != nil {
 		panic(err)
 	}
-	s.placer.dropCache()
+	s.placer.DropCache()
 }
 
 // TestDoubtDecides checks that an unknown task may join a task of medium activity if
@@ -113,11 +113,14 @@ func TestSharingChanges(t *testing.T) {
 	if got := w.task(a).Speed; !(got < before-0.1) || w.task(b).Speed != got {
 		t.Errorf("with MPS it went at %.3f, in turns it goes at %.3f", before, got)
 	}
-	g := w.s.GPU("GPU-0")
-	id := w.s.placer.candidatesOf(w.task(waits))[0]
+	added := func(s *State) (float64, model.Rule) {
+		v := s.placer.View()
+		return v.Added(s.GPU("GPU-0"), v.Candidates(s.TaskByID(waits))[0])
+	}
 	clone := w.s.Clone()
-	if got, want := w.s.placer.scorer.score(g, id), clone.placer.scorer.score(clone.GPU("GPU-0"), clone.placer.candidatesOf(clone.TaskByID(waits))[0]); got != want {
-		t.Errorf("a task is weighed as %+v, by a copy as %+v", got, want)
+	got, rule := added(w.s)
+	if want, wantRule := added(clone); got != want || rule != wantRule {
+		t.Errorf("a task adds %v s, %q; in a copy %v s, %q", got, rule, want, wantRule)
 	}
 	if done := w.task(a).Done; math.Abs(done-60*before) > 1 {
 		t.Errorf("a minute at speed %.3f was %.0f s of work", before, done)

@@ -26,7 +26,7 @@ func (s *State) gpusCordoned(ev model.GPUsCordoned) {
 			if ev.Closure == nil {
 				s.clearFault(g)
 			}
-			s.placer.forgetMissing(g)
+			s.placer.ForgetMissing(g)
 		}
 	}
 	s.CapacityChanged()
@@ -43,13 +43,13 @@ func (s *State) reopen() {
 	if s.paused.Expired(s.Now()) {
 		s.paused = nil
 	}
-	s.placer.dropReservations(func(r *model.Reservation) bool { return r.Until <= s.Now() })
+	s.placer.DropReservations(func(r *model.Reservation) bool { return r.Until <= s.Now() })
 	for i := len(s.GPUList()) - 1; i >= 0; i-- {
 		if g := s.GPUList()[i]; g.Cordon.Expired(s.Now()) {
 			g.Cordon = nil
 			s.CapacityChanged()
 			g.Changed()
-			s.placer.forgetMissing(g)
+			s.placer.ForgetMissing(g)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (s *State) startCritical(p *cycle) {
 		return // users take turns, however long their tasks are
 	}
 	critical := s.step.critical[:0]
-	for _, t := range s.placer.critical(first) {
+	for _, t := range s.placer.Critical(first) {
 		// A task that gave its slot to others must not go before them.
 		if t.Behind == 0 && t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.IsBarred(t) && !s.bounded(t) {
 			critical = append(critical, t)
@@ -42,36 +42,14 @@ func (s *State) startCritical(p *cycle) {
 		if s.bounded(t) {
 			continue // a launch in this loop reached its user's limit, or was a probe
 		}
-		if gpus := s.placer.place(p, t); gpus != nil {
+		if gpus := s.placer.Place(p.Cycle, t); gpus != nil {
 			s.queue.Remove(t)
 			s.bind(t, gpus)
-			p.fit = s.placer.freeSummary(p)
-		} else if t.GPUs > 1 && p.favoured == nil {
-			s.placer.reserveCritical(p, t)
+			s.placer.UpdateFree(p.Cycle)
+		} else if t.GPUs > 1 && p.Favoured() == nil {
+			s.placer.ReserveCritical(p.Cycle, t)
 		}
 	}
-}
-
-// critical returns the tasks of a lane of the main queue whose run time is at least
-// drain, the longest first.
-func (pl *placer) critical(lane int) []*model.Task {
-	b := pl.queue.Backlog()
-	all := b.Lane(lane)
-	least, most := pl.drain(b, b.RunTime(all[0]).Seconds())
-	atLeast := func(drain float64) int {
-		i, _ := slices.BinarySearchFunc(all, drain, func(t *model.Task, drain float64) int {
-			if b.RunTime(t).Seconds() >= drain {
-				return -1
-			}
-			return 1
-		})
-		return i
-	}
-	n := atLeast(least)
-	if n != atLeast(most) {
-		n = atLeast(pl.drainExactly(b.RunTime(all[0]).Seconds()))
-	}
-	return all[:n]
 }
 
 // criticalQueue is the number of waiting tasks per GPU above which critical tasks are not

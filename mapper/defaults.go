@@ -42,3 +42,11 @@ var defaults = model.Options{
 	IdleStop:         4 * time.Hour,
 	SuspendLeast:     suspendLeast,
 }
+
+// Validate returns an error for the first invalid option, with what to write instead.
+func Validate(o model.Options) error {
+	if _, err := policy.Named(o.Policy); err != nil {
+		return err
+	}
+	return o.Validate()
+}

@@ -56,9 +56,9 @@ func (pre *preempter) fitsElsewhere(t *model.Task) bool {
 	probe := pre.asSuspended(t)
 	var fitting []*model.GPU
 	for _, g := range pre.GPUList() {
-		if g.ID != t.Current().Grants[0].GPU && pre.placer.reject(probe, g) == "" {
+		if g.ID != t.Current().Grants[0].GPU && pre.placer.Reject(probe, g) == "" {
 			fitting = append(fitting, g)
 		}
 	}
-	return pre.placer.choose(probe, fitting) != nil
+	return pre.placer.Choose(probe, fitting) != nil
 }

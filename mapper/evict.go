@@ -23,14 +23,14 @@ const (
 // evictSlowing evicts the task that came last to a GPU if it slows another one down too
 // much.
 func (pre *preempter) evictSlowing(g *model.GPU) {
-	if !pre.placer.predicts() || len(g.Residents) < 2 {
+	if !pre.placer.Predicts() || len(g.Residents) < 2 {
 		return
 	}
 	last := pre.TaskByID(g.Residents[len(g.Residents)-1].Task)
 	if last.Phase != model.Running || last.Evictions >= undoMost || pre.Now() > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
 		return
 	}
-	there := late(pre.placer.scorer.memo(g).parts)
+	there := late(pre.placer.Forecasts(g))
 	without := make([]predict.TaskForecast, 0, len(there))
 	for _, p := range there {
 		if p.Task != last.ID {

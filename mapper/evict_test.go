@@ -157,7 +157,7 @@ func TestNoUndoInVain(t *testing.T) {
 	w.wait(2 * time.Minute)
 	w.tells(a, 100*slowed[0])
 	w.look()
-	if worst := w.s.placer.scorer.memo(w.s.GPU("GPU-0")).parts[0].SlowdownForCap(); worst < predict.DefaultSlowdownCap+undoMargin {
+	if worst := w.s.placer.Forecasts(w.s.GPU("GPU-0"))[0].SlowdownForCap(); worst < predict.DefaultSlowdownCap+undoMargin {
 		t.Errorf("a is slowed down %.2f times: this tests nothing", worst)
 	}
 	w.wantStops(0)

@@ -1,10 +1,6 @@
 package mapper
 
 import (
-	"cmp"
-	"slices"
-
-	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/queue"
 )
@@ -114,8 +110,8 @@ func (s *State) Why(id model.TaskID) (Why, bool) {
 		if t.GPUs == 0 {
 			break
 		}
-		if rule := s.placer.reject(t, g); rule != "" {
-			w.Rejected = append(w.Rejected, s.placer.rejection(t, g, rule))
+		if rule := s.placer.Reject(t, g); rule != "" {
+			w.Rejected = append(w.Rejected, s.placer.Rejection(t, g, rule))
 		} else {
 			w.Fits = append(w.Fits, g.ID)
 		}
@@ -149,9 +145,9 @@ func (s *State) bindingReason(w *Why, t *model.Task) {
 		w.Binding.Code = model.ReasonRecoveryFirst
 	case s.Now() < s.notBefore:
 		w.Binding = model.Reason{Code: model.ReasonInterval, Span: s.Ledger.Options().Interval}
-	case s.placer.fits(w, t):
+	case s.placer.Fits(t, w.Fits):
 		s.bindingReasonFitting(w, t)
-	case t.GPUs == 0 || s.placer.fitsGPUs(w, t, func(*model.GPU) bool { return true }):
+	case t.GPUs == 0 || s.placer.FitsGPUs(t, w.Fits, func(*model.GPU) bool { return true }):
 		w.Binding, w.Rule = s.reserve.HostLack(t, w.Fits), model.RuleHost
 	default:
 		s.bindingReasonGPUs(w, t)
@@ -187,41 +183,9 @@ func (s *State) bindingReasonGPUs(w *Why, t *model.Task) {
 		return
 	}
 	w.Binding = model.Reason{Code: model.ReasonTurnedDown, Count: len(w.Fits), Limit: t.GPUs}
-	nearest := s.nearest(w.Rejected)
+	nearest := s.placer.Nearest(w.Rejected)
 	w.Nearest = &nearest
 	if w.Turn = s.queue.TurnBefore(t); w.Turn != nil {
 		w.Rule = model.RuleFairShare
 	}
-}
-
-// fits reports whether enough of the GPUs that would take a task are in one machine, and
-// the policy accepts them.
-func (pl *placer) fits(w *Why, t *model.Task) bool {
-	if t.GPUs == 0 {
-		return pl.reserve.HostShort(t).Code == ""
-	}
-	return pl.fitsGPUs(w, t, func(g *model.GPU) bool { return pl.reserve.NodeFits(t, g.Node) })
-}
-
-// fitsGPUs is the GPU part of fits, restricted to the GPUs that pass a filter.
-func (pl *placer) fitsGPUs(w *Why, t *model.Task, pass func(*model.GPU) bool) bool {
-	var gpus []*model.GPU
-	for _, id := range w.Fits {
-		if g := pl.GPU(id); pass(g) {
-			gpus = append(gpus, g)
-		}
-	}
-	gpus = ledger.OfMachinesWith(t.GPUs, gpus)
-	return len(gpus) > 0 && (!pl.predicts() || pl.policy.Pick(policyView{pl}, t, gpus) != nil)
-}
-
-// nearest returns the rejection by the GPU that is closest to being usable: the one that
-// failed the latest precondition, then the one with the most free memory.
-func (s *State) nearest(all []model.Rejection) model.Rejection {
-	return slices.MaxFunc(all, func(a, b model.Rejection) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(ruleOrder, a.Rule), slices.Index(ruleOrder, b.Rule)),
-			cmp.Compare(s.FreeMemory(s.GPU(a.GPU)), s.FreeMemory(s.GPU(b.GPU))),
-			cmp.Compare(b.Index, a.Index))
-	})
 }

@@ -16,9 +16,9 @@ import (
 func (w *world) wantSameOutlook(gpu int) {
 	w.t.Helper()
 	g := w.s.GPUList()[gpu]
-	kept := slices.Clone(w.s.placer.scorer.memo(g).parts)
-	w.s.placer.dropCache()
-	if fresh := w.s.placer.scorer.memo(g).parts; !reflect.DeepEqual(kept, fresh) {
+	kept := slices.Clone(w.s.placer.Forecasts(g))
+	w.s.placer.DropCache()
+	if fresh := w.s.placer.Forecasts(g); !reflect.DeepEqual(kept, fresh) {
 		w.t.Errorf("the outlook is kept as\n%+v\nand worked out again as\n%+v", kept, fresh)
 	}
 }
@@ -33,7 +33,7 @@ func TestOutlookAfterPaced(t *testing.T) {
 	w.tells(a, 100)
 	w.wantSameOutlook(0)
 	w.s.predictor.UpdateSpeedOf(w.s.TaskByID(a)) // as after a correction
-	if p := w.s.placer.scorer.memo(w.s.GPUList()[0]).parts[0]; p.Done != 0 || p.Left != predict.UnknownRun.Seconds() {
+	if p := w.s.placer.Forecasts(w.s.GPUList()[0])[0]; p.Done != 0 || p.Left != predict.UnknownRun.Seconds() {
 		t.Errorf("at its start the task has done %v s and has %v s left", p.Done, p.Left)
 	}
 }

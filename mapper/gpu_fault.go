@@ -34,7 +34,7 @@ func (s *State) clearFault(g *model.GPU) {
 	}
 	g.Persistent = nil
 	g.Changed()
-	s.placer.forgetMissing(g)
+	s.placer.ForgetMissing(g)
 	s.CapacityChanged()
 	s.MarkDirty()
 }

@@ -281,5 +281,5 @@ func (s *State) learnKinds(kinds ...*predict.KindHistory) {
 	if err := s.predictor.Restore(snap); err != nil {
 		panic(err)
 	}
-	s.placer.dropCache()
+	s.placer.DropCache()
 }

@@ -5,6 +5,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/place"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
 )
@@ -54,7 +55,7 @@ func (ln *learner) learnFloor(t *model.Task, least units.Bytes) {
 func (ln *learner) reestimate(kind string) {
 	for _, t := range ln.OfKind(kind) {
 		ln.predictor.Forget(t)
-		ln.placer.loadChanged(t)
+		ln.placer.LoadChanged(t)
 	}
 }
 
@@ -65,7 +66,7 @@ type learner struct {
 	users     *fairshare.Users
 	predictor *predict.Predictor
 	queue     *queue.Queue
-	placer    *placer
+	placer    *place.Placer
 	preempter *preempter
 }
 
@@ -105,9 +106,9 @@ func (ln *learner) propagateLoad(t *model.Task) {
 	ln.siblings(t, func(w *model.Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, model.SourceSeen
-			ln.placer.loadChanged(w)
-			if !ln.placer.predicts() { // a gate may use it, and has no cache key that changes with it
-				ln.placer.retry(w)
+			ln.placer.LoadChanged(w)
+			if !ln.placer.Predicts() { // a gate may use it, and has no cache key that changes with it
+				ln.placer.Retry(w)
 			}
 			ln.queue.UpdateBacklog(w)
 		}
@@ -121,7 +122,7 @@ func (ln *learner) propagateMemory(t *model.Task) {
 	ln.siblings(t, func(w *model.Task) {
 		if w.Learner {
 			ln.appraise(w)
-			ln.placer.retry(w)
+			ln.placer.Retry(w)
 			ln.queue.UpdateBacklog(w)
 		}
 	})

@@ -31,27 +31,15 @@ func (s *State) preempting(t *model.Task) model.Reason {
 	return r
 }
 
-// nominatedForOther reports whether a GPU is nominated for another task. A task of higher
-// priority may take a GPU that is kept only for a suspended task to resume, while no task
-// is being suspended for it.
-func (pl *placer) nominatedForOther(t *model.Task, g *model.GPU) bool {
-	if g.NominatedFor == 0 || g.NominatedFor == t.ID {
-		return false
-	}
-	c := pl.TaskByID(g.NominatedFor)
-	return c == nil || !c.ResumesInPlace() || t.Priority <= c.Priority || pl.LeavingForOther(c.ID)
-}
-
 // clearNominations ends the nominations of a task.
 func (pre *preempter) clearNominations(t *model.Task) {
 	if !pre.Options().Preempts() {
 		return
 	}
-	pre.placer.cache.clock++
 	for _, g := range pre.GPUList() {
 		if g.NominatedFor == t.ID {
 			g.NominatedFor = 0
-			pre.placer.markChangedGPU(g)
+			pre.placer.NominationChanged(g)
 			pre.released = true
 			pre.MarkDirty()
 		}
@@ -76,8 +64,7 @@ func (s *State) expireNominations() (ended bool) {
 			continue
 		}
 		g.NominatedFor, ended = 0, true
-		s.placer.cache.clock++
-		s.placer.markChangedGPU(g)
+		s.placer.NominationChanged(g)
 	}
 	return ended
 }

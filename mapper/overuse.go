@@ -47,7 +47,7 @@ func (pre *preempter) enforceGrants() {
 	if pre.Options().Watchdog != model.WatchdogRelaunch {
 		return
 	}
-	for _, g := range pre.placer.shortGPUs() {
+	for _, g := range pre.placer.ShortGPUs() {
 		if !pre.ShortOfMemory(g) { // no longer short
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"carma/mapper/interference"
 	"carma/mapper/model"
+	"carma/mapper/place"
 	"carma/mapper/predict"
 )
 
@@ -99,7 +100,7 @@ func TestUntold(t *testing.T) {
 		{"not told yet", 0, false, false, false},
 		{"told", 0, true, false, true},
 		{"known", 0, false, true, true},
-		{"it had the time", tellWithin, false, false, true},
+		{"it had the time", place.TellWithin, false, false, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, predicting(), 1)
@@ -121,7 +122,7 @@ func TestUntold(t *testing.T) {
 				return
 			}
 			w.wantWhy(b, "GPU 0 unseen task="+a.String())
-			w.wait(tellWithin)
+			w.wait(place.TellWithin)
 			w.look() // the first was placed by another policy, which sets no timer
 			w.wantOn(b, 0)
 		})

@@ -16,10 +16,10 @@ func (pre *preempter) preempt(p *cycle) {
 		return
 	}
 	pre.swapsTried, pre.before = 0, 0
-	if t := p.favoured; t != nil && !slices.Contains(p.blocked, t) {
+	if t := p.Favoured(); t != nil && !slices.Contains(p.Blocked(), t) {
 		pre.preemptFor(t)
 	}
-	for _, t := range p.blocked {
+	for _, t := range p.Blocked() {
 		pre.preemptFor(t)
 		pre.before++
 	}
@@ -143,8 +143,7 @@ func (pre *preempter) nominateOriginal(t *model.Task) {
 	for _, from := range t.Suspension.From {
 		g := pre.GPU(from.GPU)
 		g.NominatedFor = t.ID
-		pre.placer.cache.clock++
-		pre.placer.markChangedGPU(g)
+		pre.placer.NominationChanged(g)
 	}
 }
 
@@ -199,7 +198,7 @@ func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.
 			yield = append(yield, v)
 		}
 	}
-	if pre.placer.reject(t, after) == "" {
+	if pre.placer.Reject(t, after) == "" {
 		return preemption{g, nil, pre.addedBy(t, after)}, true
 	}
 	slices.SortStableFunc(yield, func(a, b *model.Task) int { return cmp.Compare(pre.victimCost(a), pre.victimCost(b)) })
@@ -216,7 +215,7 @@ func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.
 			victims = append(victims, v)
 			cost += pre.victimCost(v)
 		}
-		if ok && cost >= best.cost || pre.placer.reject(t, then) != "" {
+		if ok && cost >= best.cost || pre.placer.Reject(t, then) != "" {
 			continue
 		}
 		if cost += float64(len(victims)) * pre.stays(t, then); !ok || cost+pre.addedBy(t, then) < best.cost {
@@ -239,21 +238,20 @@ const wayStretch = 3600
 
 // addedBy returns the seconds that a placement adds to all completion times.
 func (pre *preempter) addedBy(t *model.Task, g *model.GPU) float64 {
-	if !pre.placer.predicts() {
+	if !pre.placer.Predicts() {
 		return 0
 	}
-	added, _ := pre.placer.scorer.weigh(g, pre.placer.candidatesOf(t)[0])
-	return added
+	return pre.placer.AddedSeconds(t, g)
 }
 
 // stays returns the time, in seconds, for which a task is expected to keep its victims
 // suspended.
 func (pre *preempter) stays(t *model.Task, g *model.GPU) float64 {
-	if !pre.placer.predicts() {
+	if !pre.placer.Predicts() {
 		run, _ := pre.predictor.RunTime(t)
 		return min(run, ledger.SuspendedTooLongAfter).Seconds()
 	}
-	return min(pre.placer.scorer.score(g, pre.placer.candidatesOf(t)[0]).finish, ledger.SuspendedTooLongAfter.Seconds())
+	return min(pre.placer.FinishSeconds(t, g), ledger.SuspendedTooLongAfter.Seconds())
 }
 
 // Preemption: running tasks (the victims) are suspended for a waiting task that goes

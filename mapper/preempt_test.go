@@ -221,11 +221,11 @@ func TestStoppedWhileItLeaves(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	s.Step(model.SuspendAsked{At: at, Task: 1})
 	g := s.GPUList()[0]
-	if n := len(s.placer.scorer.memo(g).parts); n != 0 {
+	if n := len(s.placer.Forecasts(g)); n != 0 {
 		t.Fatalf("%d tasks count while one is being suspended", n)
 	}
 	s.Step(model.Cancel{At: at, Task: 1})
-	if c := s.Clone(); len(s.placer.scorer.memo(g).parts) != len(c.placer.scorer.memo(c.GPUList()[0]).parts) {
-		t.Errorf("%d tasks count, and %d in a clone", len(s.placer.scorer.memo(g).parts), len(c.placer.scorer.memo(c.GPUList()[0]).parts))
+	if c := s.Clone(); len(s.placer.Forecasts(g)) != len(c.placer.Forecasts(c.GPUList()[0])) {
+		t.Errorf("%d tasks count, and %d in a clone", len(s.placer.Forecasts(g)), len(c.placer.Forecasts(c.GPUList()[0])))
 	}
 }

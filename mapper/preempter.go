@@ -3,6 +3,7 @@ package mapper
 import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
+	"carma/mapper/place"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
 	"carma/mapper/reserve"
@@ -17,7 +18,7 @@ type preempter struct {
 	predictor *predict.Predictor
 	queue     *queue.Queue
 	reserve   *reserve.Reservations
-	placer    *placer
+	placer    *place.Placer
 
 	// In the present scheduling cycle:
 	swapsTried int

@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/place"
 
 	"pgregory.net/rapid"
 )
@@ -340,13 +341,13 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.s.Now() < m.nextLaunch() || m.handsFull() || !why.Recovery && m.recoveryFirst() {
 			continue
 		}
-		if m.s.again > m.s.Now() && m.s.placer.fits(&why, &task) {
-			if !m.s.placer.predicts() || m.s.again > m.s.Now().Add(forecastValid) {
+		if m.s.again > m.s.Now() && m.s.placer.Fits(&task, why.Fits) {
+			if !m.s.placer.Predicts() || m.s.again > m.s.Now().Add(place.ForecastValid) {
 				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
 			}
 			continue // it fits at a later time, and the timer for the next check is set
 		}
-		if m.up && !m.s.breakers.Save().Sick.Open(m.s.Now()) && m.s.placer.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
+		if m.up && !m.s.breakers.Save().Sick.Open(m.s.Now()) && m.s.placer.Fits(&task, why.Fits) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}
 		passed[why.Recovery]++
@@ -388,7 +389,7 @@ func (m *machine) checkOrder(t *rapid.T, before []model.Task) {
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.NextHostGrant == task.NextHostGrant &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.NextGrant == task.NextGrant && got.NextGrant == task.NextGrant && got.WayAt == 0 && first.NextExclusive == task.NextExclusive &&
 				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not backfill
-				(m.s.placer.policy.Filter == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
+				(m.s.placer.Policy().Filter == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
 					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)
 			}

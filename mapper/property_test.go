@@ -88,7 +88,7 @@ func anyLife(t *rapid.T) []model.Event {
 		"rests":           m.rests,
 		"outlasts":        m.outlasts,
 		"crowd":           m.crowds,
-		"forget":          func(*rapid.T) { m.s.placer.dropCache() },
+		"forget":          func(*rapid.T) { m.s.placer.DropCache() },
 	})
 	m.drains(t)
 	m.replays(t)

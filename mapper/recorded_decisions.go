@@ -166,9 +166,9 @@ func (s *State) page(grant model.Grant) *model.GPU {
 		return g
 	}
 	g := &model.GPU{GPUInfo: model.GPUInfo{ID: grant.GPU, Capacity: grant.Memory}, Missing: true}
-	next := s.placer.nextInRing()
+	next := s.placer.NextInRing()
 	s.AddGPU(g)
-	s.placer.inventoryChanged(next)
+	s.placer.InventoryChanged(next)
 	return g
 }
 

@@ -175,7 +175,7 @@ func (s *State) takeOff(g *model.GPU, id model.TaskID) {
 	if g.Idle() {
 		// The last samples were of tasks that have ended.
 		g.SMACT, g.SMOCC, g.DRAMA = 0, 0, 0
-		s.placer.forgetMissing(g)
+		s.placer.ForgetMissing(g)
 	}
 }
 

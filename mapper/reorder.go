@@ -35,7 +35,7 @@ func (s *State) queueMoved(ev model.QueueMoved) {
 	for i, other := range order {
 		if seats[i] != other.Position() {
 			other.Seat = &seats[i]
-			s.placer.retry(other)
+			s.placer.Retry(other)
 		}
 	}
 	line.Sort()

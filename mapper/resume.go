@@ -63,15 +63,15 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 	}
 	a.Grants, a.Fills = grants, 0 // it no longer backfills
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat = model.Resuming, s.Now(), 0, 0, nil
-	s.placer.retry(t)
+	s.placer.Retry(t)
 	s.takesAll(t)
-	s.placer.addResident(t, gpus, grants, alone)
+	s.placer.AddResident(t, gpus, grants, alone)
 	s.queue.LeaveBacklog(t)
 	s.preempter.clearNominations(t)
 	s.users.Dequeued(t)
 	s.users.Occupy(t)
 	s.predictor.TasksChanged(gpus)
-	s.placer.markLaunched(gpus)
+	s.placer.MarkLaunched(gpus)
 	s.reserve.DropHead(t.ID)
 	s.Decide(model.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
 }
@@ -159,7 +159,7 @@ func (s *State) unsuspend(t *model.Task, a *model.Attempt) {
 	t.Suspension = nil
 	for _, from := range away.From {
 		if g := s.GPU(from.GPU); g != nil {
-			s.placer.forgetMissing(g)
+			s.placer.ForgetMissing(g)
 		}
 	}
 }

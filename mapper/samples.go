@@ -7,7 +7,7 @@ import (
 )
 
 func (s *State) found(ev model.GPUsFound) {
-	next := s.placer.nextInRing()
+	next := s.placer.NextInRing()
 	seen, boots := map[model.GPUID]bool{}, map[string]string{}
 	var shared []*model.GPU // GPUs whose sharing has changed
 	for _, info := range ev.GPUs {
@@ -31,47 +31,17 @@ func (s *State) found(ev model.GPUsFound) {
 		if !seen[g.ID] {
 			g.Missing = true
 			s.booted(g, boots[g.Node])
-			s.placer.forgetMissing(g)
+			s.placer.ForgetMissing(g)
 		}
 	}
 	s.SortGPUs()
-	s.placer.inventoryChanged(next)
+	s.placer.InventoryChanged(next)
 	s.preempter.clearIdle()
 	if s.predictor.FindMPSDomains() {
-		s.placer.dropCache()
+		s.placer.DropCache()
 	}
 	s.predictor.UpdateSpeeds(shared)
 	s.MarkDirty()
-}
-
-// forgetMissing removes a missing GPU that has no task, is not cordoned and has no
-// persistent fault. It may have been removed already. A GPU on which a task must resume
-// is kept, and so is one with the residue of a suspended task, which is there again when
-// the GPU is found.
-func (pl *placer) forgetMissing(g *model.GPU) {
-	if !g.Missing || !g.Idle() || len(g.Residue) > 0 || pl.isOriginalGPU(g) || g.Cordon != nil || g.Persistent != nil || pl.GPU(g.ID) != g {
-		return
-	}
-	next := pl.nextInRing()
-	pl.RemoveGPU(g)
-	pl.inventoryChanged(next)
-}
-
-// nextInRing returns the next GPU of round-robin, or nil; inventoryChanged restores this
-// position.
-func (pl *placer) nextInRing() *model.GPU {
-	if pl.ring < len(pl.GPUList()) {
-		return pl.GPUList()[pl.ring]
-	}
-	return nil
-}
-
-// inventoryChanged drops what depends on the list of GPUs, which has changed. The next GPU
-// of round-robin is next, or the first.
-func (pl *placer) inventoryChanged(next *model.GPU) {
-	pl.cache.dirty.valid = false
-	pl.cache.forgotten, pl.cache.clock = pl.cache.clock, pl.cache.clock+1 // cached results of tasks name GPUs in ledger order
-	pl.ring = max(0, slices.Index(pl.GPUList(), next))
 }
 
 func (s *State) engineChanged(ev model.EngineChanged) {
@@ -94,7 +64,7 @@ func (s *State) sampled(ev model.Sampled) {
 		}
 		if foreign != g.OtherProcesses || in.Fault != g.Fault || !slices.Equal(behind, g.Residue) {
 			g.OtherProcesses, g.Fault, g.Residue = foreign, in.Fault, behind
-			s.placer.reconsider(g) // the tasks of residues may see it differently
+			s.placer.Reconsider(g) // the tasks of residues may see it differently
 			s.CapacityChanged()
 			s.MarkDirty()
 		}

@@ -3,21 +3,15 @@ package mapper
 import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/place"
 	"carma/mapper/queue"
 	"carma/mapper/reserve"
 )
 
 // cycle is one scheduling cycle.
 type cycle struct {
-	fit      freeSummary
-	head     *model.Task  // the first that does not fit
-	favoured *model.Task  // the first task whose aging is over
-	before   reserve.Head // the head reservation of the previous cycle
-	failed   []failure
-	// blocked are the tasks that were tried and did not fit. reordered: the order of the
-	// users has changed during the cycle.
-	blocked   []*model.Task
-	reordered bool
+	*place.Cycle
+	reordered bool // the order of the users has changed, or a nomination has ended
 }
 
 // schedule launches the tasks that fit, in queue order. It tries each queue until as many
@@ -49,12 +43,12 @@ func (s *State) runCycle() {
 		if s.expireNominations() { // expired nominations make GPUs available to all
 			p = s.cycleUntilStable(s.reserve.Head())
 		}
-		s.preempter.rotate(p.blocked)
+		s.preempter.rotate(p.Blocked())
 		s.preempter.preempt(p)
 	}
 	s.queue.FairTick()
-	if s.placer.predicts() && p.head != nil && s.again <= s.Now() { // with time, a rejected placement may become acceptable
-		s.again = s.Now().Add(forecastValid)
+	if s.placer.Predicts() && p.Head() != nil && s.again <= s.Now() { // with time, a rejected placement may become acceptable
+		s.again = s.Now().Add(place.ForecastValid)
 		s.SetTimer(s.again, ledger.Timer{})
 	}
 }
@@ -72,11 +66,8 @@ func (s *State) cycleUntilStable(before reserve.Head) *cycle {
 // the users, and with preemption it may end a nomination for which other tasks were
 // rejected. Then the cycle ends, and the caller repeats it.
 func (s *State) cycle(before reserve.Head) *cycle {
-	p := &cycle{before: before}
 	s.preempter.released = false
-	s.placer.markChanged()
-	s.reserve.SetHead(reserve.Head{}) // decided again below; tasks before the favoured one must not be affected
-	p.fit = s.placer.freeSummary(p)
+	p := &cycle{Cycle: s.placer.BeginCycle(before)}
 	if s.queue.ByPriority() {
 		s.byPriority(p)
 		return p
@@ -84,7 +75,7 @@ func (s *State) cycle(before reserve.Head) *cycle {
 	s.queue.SetReach(0, s.scanQueue(p, s.queue.Recovery()))
 	s.queue.SetReach(1, 0)
 	if !s.queue.RecoveryBlocks() {
-		if s.placer.policy.Critical {
+		if s.placer.Policy().Critical {
 			s.startCritical(p)
 		}
 		if p.reordered = s.preempter.released; p.reordered {
@@ -119,7 +110,7 @@ func (s *State) byPriority(p *cycle) {
 			if lane[0].Len() == 0 || reach[q] > 0 {
 				continue
 			}
-			if q == 1 && !ahead && s.placer.policy.Critical {
+			if q == 1 && !ahead && s.placer.Policy().Critical {
 				s.startCritical(p)
 				ahead, p.reordered = true, s.preempter.released
 			}
@@ -144,13 +135,13 @@ func (s *State) byPriority(p *cycle) {
 // look-ahead.
 func (s *State) scanQueue(p *cycle, lanes []queue.Lane) int {
 	tried, passed, launched := 0, 0, false
-	before := len(p.blocked)
+	before := len(p.Blocked())
 	for l := range lanes {
 		lane := &lanes[l]
 		for _, line := range lane.Lines() {
 			for i := 0; i < line.Len(); {
 				if tried == s.Ledger.Options().LookAhead && launched {
-					tried, launched = s.counted(p.blocked[before:]), false
+					tried, launched = s.counted(p.Blocked()[before:]), false
 				}
 				if tried == s.Ledger.Options().LookAhead || s.launchesPaused() {
 					if s.launchesPaused() {
@@ -162,7 +153,7 @@ func (s *State) scanQueue(p *cycle, lanes []queue.Lane) int {
 				}
 				t := line.At(i)
 				if t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.IsBarred(t) && !s.bounded(t) {
-					if gpus := s.placer.place(p, t); gpus != nil {
+					if gpus := s.placer.Place(p.Cycle, t); gpus != nil {
 						line.Remove(i)
 						s.bind(t, gpus)
 						launched = true
@@ -170,10 +161,10 @@ func (s *State) scanQueue(p *cycle, lanes []queue.Lane) int {
 							p.reordered = true
 							return passed
 						}
-						p.fit = s.placer.freeSummary(p)
+						s.placer.UpdateFree(p.Cycle)
 						continue
 					}
-					s.placer.markBlocked(p, t)
+					s.placer.MarkBlocked(p.Cycle, t)
 					tried++
 				}
 				passed++

@@ -9,6 +9,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/place"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
 	"carma/mapper/reserve"
@@ -36,6 +37,7 @@ type (
 	ledgerSnapshot       = ledger.Snapshot
 	usersSnapshot        = fairshare.Snapshot
 	predictorSnapshot    = predict.Snapshot
+	placerSnapshot       = place.Snapshot
 	breakersSnapshot     = breaker.Snapshot
 	queueSnapshot        = queue.Snapshot
 	reservationsSnapshot = reserve.Snapshot
@@ -50,7 +52,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
 		Format: snapshotFormat, Paused: s.paused, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again,
 		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.Save(), reservationsSnapshot: s.reserve.Save(),
-		placerSnapshot: s.placer.snapshot(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
+		placerSnapshot: s.placer.Save(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
 	})
 }
 
@@ -95,13 +97,13 @@ func (snap *snapshot) state() (*State, error) {
 	if err := n.reserve.Restore(snap.reservationsSnapshot); err != nil {
 		return nil, err
 	}
-	n.placer.restore(snap.placerSnapshot)
+	n.placer.Restore(snap.placerSnapshot)
 	if err := n.auditPlaces(n.queue.WaitingTasks()); err != nil { // what follows reads the grants of tasks
 		return nil, err
 	}
 	n.queue.Rebuild(n.TaskList())
 	if n.predictor.FindMPSDomains() {
-		n.placer.dropCache()
+		n.placer.DropCache()
 	}
 	n.FillShares()
 	n.users.Recount(n.queue.WaitingList())

@@ -8,6 +8,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/place"
 	"carma/mapper/policy"
 	"carma/mapper/predict"
 	"carma/mapper/queue"
@@ -24,7 +25,7 @@ type State struct {
 	breakers  *breaker.Breakers
 	queue     *queue.Queue
 	reserve   *reserve.Reservations
-	placer    *placer
+	placer    *place.Placer
 	learner   *learner
 	preempter *preempter
 
@@ -52,7 +53,7 @@ func New(opt model.Options) *State {
 	s := &State{Ledger: l, users: fairshare.New(l), predictor: predict.New(l), breakers: breaker.New(l)}
 	s.queue = queue.New(l, s.users, s.predictor)
 	s.reserve = reserve.New(l, s.predictor, s.queue)
-	s.placer = newPlacer(l, s.predictor, s.queue, s.reserve, p)
+	s.placer = place.New(l, s.predictor, s.queue, s.reserve, p)
 	s.wire()
 	return s
 }
@@ -162,9 +163,9 @@ func (s *State) configure(ev model.Configured) {
 		return // validation is the caller's duty; keep the present options
 	}
 	s.users.Settle(s.Now(), s.Ledger.Options().HalfLife())
-	s.placer.policy, _ = policy.Named(ev.Options.Policy)
-	s.Configure(ev.Options, s.placer.policy.IdleOnly)
-	s.placer.dropCache()
+	p, _ := policy.Named(ev.Options.Policy)
+	s.Configure(ev.Options, p.IdleOnly)
+	s.placer.SetPolicy(p)
 	if !s.Ledger.Options().Preempts() {
 		s.preempter.clearAllNominations()
 	}
@@ -187,7 +188,7 @@ func (s *State) enqueue(t *model.Task, phase model.Phase) { s.enqueueAt(t, phase
 func (s *State) enqueueAt(t *model.Task, phase model.Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
 	t.Rank = s.queue.RankOf(t)
-	s.placer.retry(t)
+	s.placer.Retry(t)
 	s.users.Enqueued(t)
 	s.queue.Add(t)
 	s.queue.UpdateBacklog(t)
@@ -233,8 +234,8 @@ func (s *State) onStarted(t *model.Task, a *model.Attempt, since units.Instant) 
 	if len(t.Expected.Loads) == 0 {
 		s.SetTimer(s.Now().Add(model.SettleTime), ledger.Timer{})
 	}
-	if s.placer.predicts() {
-		s.SetTimer(since.Add(tellWithin), ledger.Timer{})
+	if s.placer.Predicts() {
+		s.SetTimer(since.Add(place.TellWithin), ledger.Timer{})
 	}
 	if t.TimeLimit > 0 {
 		s.SetTimer(since.Add(t.TimeLimit), ledger.Timer{Task: t.ID, Attempt: a.N})

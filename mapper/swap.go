@@ -1,8 +1,6 @@
 package mapper
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -62,7 +60,7 @@ func (pre *preempter) gains(t *model.Task, picked []preemption) bool {
 	for _, w := range picked {
 		cost += w.cost
 	}
-	if pre.placer.predicts() { // its own run is in it
+	if pre.placer.Predicts() { // its own run is in it
 		run, _ := pre.predictor.RunTime(t)
 		cost -= run.Seconds()
 	}
@@ -75,10 +73,10 @@ func (pre *preempter) gains(t *model.Task, picked []preemption) bool {
 func (pre *preempter) waitOf(t *model.Task) float64 {
 	var ready []units.Instant
 	for _, g := range pre.GPUList() {
-		if pre.placer.nominatedForOther(t, g) || pre.placer.reservedAgainst(t, g) {
+		if pre.placer.ReservedForOther(t, g) {
 			continue
 		}
-		if at := pre.placer.takesAt(t, g); at < units.Never {
+		if at := pre.placer.TakesAt(t, g); at < units.Never {
 			ready = append(ready, at)
 		}
 	}
@@ -87,25 +85,4 @@ func (pre *preempter) waitOf(t *model.Task) float64 {
 	}
 	slices.Sort(ready)
 	return ready[min(pre.before, len(ready)-1)].Sub(pre.Now()).Seconds()
-}
-
-// takesAt returns the instant at which a GPU is expected to take a task, as its residents
-// end one after the other.
-func (pl *placer) takesAt(t *model.Task, g *model.GPU) units.Instant {
-	if pl.predicts() {
-		return pl.readyAt(t, g, units.Never)
-	}
-	after := g.Clone()
-	there := slices.Clone(pl.scorer.memo(g).parts)
-	slices.SortStableFunc(there, func(a, b predict.TaskForecast) int { return cmp.Compare(a.Finish, b.Finish) })
-	gone := 0.0
-	for pl.reject(t, after) != "" {
-		if len(there) == 0 || math.IsInf(there[0].Finish, 0) {
-			return units.Never
-		}
-		gone = there[0].Finish
-		after.RemoveTask(there[0].Task)
-		there = there[1:]
-	}
-	return pl.Now().Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
 }

@@ -37,7 +37,7 @@ func timed(s *State, at units.Instant, r model.Request, gib units.Bytes, run tim
 func tells(whole time.Duration) func(*State, units.Instant) {
 	return func(s *State, _ units.Instant) {
 		s.TaskByID(1).Pace.Whole = whole
-		s.placer.dropCache()
+		s.placer.DropCache()
 	}
 }
 

@@ -175,7 +175,7 @@ func (r *timeslice) nodes(all []freedSlot, n int) [][]freedSlot {
 // or false if t would not fit even then.
 func (r *timeslice) room(t *model.Task, g *model.GPU) ([]model.TaskID, bool) {
 	pre := r.pre
-	if pre.placer.reject(t, g) == "" {
+	if pre.placer.Reject(t, g) == "" {
 		return nil, true
 	}
 	var over []*model.Task
@@ -191,7 +191,7 @@ func (r *timeslice) room(t *model.Task, g *model.GPU) ([]model.TaskID, bool) {
 	then := g.Clone()
 	for i, v := range over {
 		then.RemoveTask(v.ID)
-		if pre.placer.reject(t, then) == "" {
+		if pre.placer.Reject(t, then) == "" {
 			ids := make([]model.TaskID, i+1)
 			for j := range ids {
 				ids[j] = over[j].ID

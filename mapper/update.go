@@ -93,7 +93,7 @@ func (ln *learner) updateWaiting(t *model.Task, c *model.TaskUpdate) {
 	if c.Expected != nil {
 		t.Expected, t.Doubt = *c.Expected, 0
 	}
-	ln.placer.retry(t)
+	ln.placer.Retry(t)
 	ln.predictor.Forget(t)
 	switch {
 	case len(t.Attempts) == 0:

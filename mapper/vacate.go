@@ -15,15 +15,6 @@ func (s *State) vacatesOnRequest(ev model.VacatesOnRequest) {
 	s.MarkDirty() // others may wait to preempt it
 }
 
-// isOriginalGPU reports whether a task has vacated a GPU, or is about to, and can resume
-// only there.
-func (pl *placer) isOriginalGPU(g *model.GPU) bool {
-	return pl.AnyTask(func(t *model.Task) bool {
-		a := t.Suspension
-		return a != nil && a.InPlace && (a.Includes(g.ID) || slices.ContainsFunc(t.Last().Grants, func(at model.Grant) bool { return at.GPU == g.ID }))
-	})
-}
-
 // recordResidue returns the memory that suspended tasks still hold on a GPU: a program
 // that has vacated it keeps its context there. The residue is allocated to no task and
 // counts as other processes, except for the task itself when it resumes.
@@ -66,6 +57,6 @@ func (s *State) takesAll(t *model.Task) {
 		g.Settle()
 		s.CapacityChanged()
 		s.MarkDirty()
-		s.placer.forgetMissing(g)
+		s.placer.ForgetMissing(g)
 	}
 }

@@ -24,8 +24,7 @@ func (s *State) Clone() *State {
 	c.users = s.users.Clone(c.Ledger)
 	c.queue = s.queue.Clone(c.Ledger, c.users, c.predictor)
 	c.reserve = s.reserve.Clone(c.Ledger, c.predictor, c.queue)
-	c.placer = newPlacer(c.Ledger, c.predictor, c.queue, c.reserve, s.placer.policy)
-	c.placer.ring = s.placer.ring
+	c.placer = s.placer.Clone(c.Ledger, c.predictor, c.queue, c.reserve)
 	c.wire()
 	return &c
 }

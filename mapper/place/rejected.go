@@ -1,6 +1,8 @@
-package mapper
+package place
 
 import (
+	"slices"
+
 	"carma/internal/units"
 	"carma/mapper/model"
 )
@@ -26,9 +28,9 @@ type rejectedEntry struct {
 
 // requestKey returns the cache key of a pending task, or false if its result cannot be
 // shared.
-func (pl *placer) requestKey(t *model.Task) (l requestKey, ok bool) {
+func (pl *Placer) requestKey(t *model.Task) (l requestKey, ok bool) {
 	odd := t.GPUs != 1 || t.Phase != model.Queued || len(t.Pinned) > 0 || t.Learner || t.Estimate.Share != 0
-	if odd || len(pl.GPUList()) < triesFrom || !pl.predicts() {
+	if odd || len(pl.GPUList()) < triesFrom || !pl.Predicts() {
 		return l, false
 	}
 	if pl.Options().FillHeld || pl.Options().Preempts() { // whether a reserved or nominated GPU takes a task depends on the task
@@ -38,22 +40,22 @@ func (pl *placer) requestKey(t *model.Task) (l requestKey, ok bool) {
 }
 
 // cacheRejection records that every GPU except the reserved ones rejected a task.
-func (pl *placer) cacheRejection(t *model.Task) {
+func (pl *Placer) cacheRejection(t *model.Task) {
 	l, ok := pl.requestKey(t)
 	if !ok {
 		return
 	}
-	if pl.cache.rejections == nil {
-		pl.cache.rejections = rejectedCache{}
+	if pl.rejections == nil {
+		pl.rejections = rejectedCache{}
 	}
-	all := pl.cache.rejections[l]
+	all := pl.rejections[l]
 	for len(all) > 0 && all[len(all)-1].need >= t.NextGrant {
 		all = all[:len(all)-1]
 	}
 	if len(all) == mostTries {
 		all = append(all[:0], all[1:]...)
 	}
-	pl.cache.rejections[l] = append(all, rejectedEntry{t.NextGrant, pl.cache.clock, pl.reserve.Head().GPUs})
+	pl.rejections[l] = append(all, rejectedEntry{t.NextGrant, pl.clock, pl.reserve.Head().GPUs})
 }
 
 // triesFrom is the number of GPUs below which a lookup costs more than asking them.
@@ -64,16 +66,35 @@ const mostTries = 32
 
 // cachedRejection returns the clock when every GPU, except the returned ones, rejected an
 // equal request for no more memory, or 0.
-func (pl *placer) cachedRejection(t *model.Task) (at int, but []model.GPUID) {
+func (pl *Placer) cachedRejection(t *model.Task) (at int, but []model.GPUID) {
 	l, ok := pl.requestKey(t)
 	if !ok {
 		return 0, nil
 	}
-	all := pl.cache.rejections[l]
+	all := pl.rejections[l]
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].need <= t.NextGrant && all[i].at > pl.cache.forgotten {
+		if all[i].need <= t.NextGrant && all[i].at > pl.dropped {
 			return all[i].at, all[i].kept
 		}
 	}
 	return 0, nil
+}
+
+// rejectedByAll returns the clock when a task was rejected by every GPU, or 0. The
+// rejection still holds for the GPUs that have not changed since, except for the returned
+// GPUs, which were reserved then and may not be now.
+func (pl *Placer) rejectedByAll(t *model.Task) (at int, reopened []model.GPUID) {
+	if pl.Predicts() {
+		pl.candidatesOf(t) // the answers may have changed
+	}
+	tried := pl.tried(t)
+	if tried.at <= pl.dropped {
+		return pl.cachedRejection(t)
+	}
+	// Whether a reserved GPU can be backfilled depends on host memory, time and
+	// residents.
+	if kept := &tried.head; pl.Options().FillHeld || kept.Task != pl.reserve.Head().Task || kept.Until != pl.reserve.Head().Until || !slices.Equal(kept.GPUs, pl.reserve.Head().GPUs) {
+		reopened = kept.GPUs
+	}
+	return tried.at, reopened
 }

@@ -1,4 +1,4 @@
-package mapper
+package place
 
 import (
 	"carma/internal/units"
@@ -83,7 +83,7 @@ func (sc *scorer) memo(g *model.GPU) *memo {
 
 // forecastAt returns the instant for which a forecast is made; it advances in steps.
 func (sc *scorer) forecastAt(g *model.GPU) units.Instant {
-	return g.ChangedAt.Add(sc.Now().Sub(g.ChangedAt) / forecastValid * forecastValid)
+	return g.ChangedAt.Add(sc.Now().Sub(g.ChangedAt) / ForecastValid * ForecastValid)
 }
 
 // score returns the result of scoring the candidate with a number on a GPU.

@@ -1,4 +1,4 @@
-package mapper
+package place
 
 import (
 	"slices"
@@ -16,25 +16,25 @@ type freeSummary struct {
 	free [16]units.Bytes // the most free memory among them, descending
 }
 
-// freeSummary omits the GPUs of the head reservation once the cycle has passed the task
-// for which they are reserved.
-func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
-	l := &pl.cache.dirty
+// freeSummary returns the summary for a cycle. It omits the GPUs of the head reservation
+// once the cycle has passed the task for which they are reserved (favoured).
+func (tr *tracker) freeSummary(favoured bool) (v freeSummary) {
+	l := &tr.dirty
 	if !l.valid { // the GPUs have changed during the cycle
-		for _, g := range pl.GPUList() {
-			if o := pl.OpenState(g); o.Open && !pl.reserve.SkippedBySummary(p.favoured != nil, g) {
+		for _, g := range tr.GPUList() {
+			if o := tr.OpenState(g); o.Open && !tr.reserve.SkippedBySummary(favoured, g) {
 				v.add(o)
 			}
 		}
 		return v
 	}
 	for _, g := range l.marked {
-		pl.tally(g)
+		tr.tally(g)
 	}
 	v.open, v.idle = len(l.free), l.idle
 	var aside []units.Bytes
-	for _, id := range pl.reserve.Head().GPUs {
-		if g := pl.GPU(id); g != nil && cacheOf(g).dirty.open.Open && pl.reserve.SkippedBySummary(p.favoured != nil, g) {
+	for _, id := range tr.reserve.Head().GPUs {
+		if g := tr.GPU(id); g != nil && cacheOf(g).dirty.open.Open && tr.reserve.SkippedBySummary(favoured, g) {
 			aside = append(aside, cacheOf(g).dirty.open.FreeMemory)
 			v.open--
 			if g.Idle() {

@@ -1,4 +1,4 @@
-package mapper
+package place
 
 import (
 	"slices"
@@ -8,9 +8,10 @@ import (
 
 var ruleOrder = []model.Rule{model.RuleFault, model.RuleClosed, model.RulePart, model.RulePinned, model.RuleSuspended, model.RuleSick, model.RuleKept, model.RuleAlone, model.RuleIdle, model.RuleForeign, model.RuleMaxTasks, model.RuleMemory, model.RuleReserved, model.RuleSharing, model.RuleUtilization, model.RuleUnseen, model.RuleSlowdown, model.RuleWait, model.RuleMinFree, model.RuleSMACT, model.RuleWarmUp}
 
-// reject checks the preconditions for placing t on g and returns the first rule that
+// Reject checks the preconditions for placing t on g and returns the first rule that
 // rejects g, or "".
-func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
+func (pl *Placer) Reject(t *model.Task, g *model.GPU) model.Rule {
+	pl.asked++
 	alone := pl.RunsAlone(t)
 	switch {
 	case g.Missing || g.FaultReason() != "":
@@ -25,7 +26,7 @@ func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
 		return model.RuleSuspended
 	case g.Breaker.Open(pl.Now()):
 		return model.RuleSick
-	case pl.nominatedForOther(t, g) || pl.reservedAgainst(t, g):
+	case pl.ReservedForOther(t, g):
 		return model.RuleKept
 	case g.ExclusivelyUsed():
 		return model.RuleAlone
@@ -48,8 +49,8 @@ func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
 	return pl.RejectAny(g)
 }
 
-// rejection adds the figures to a rule that reject returned.
-func (pl *placer) rejection(t *model.Task, g *model.GPU, rule model.Rule) model.Rejection {
+// Rejection adds the figures to a rule that reject returned.
+func (pl *Placer) Rejection(t *model.Task, g *model.GPU, rule model.Rule) model.Rejection {
 	r := model.Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
 	switch rule {
 	case model.RuleFault:

@@ -1,4 +1,4 @@
-package mapper
+package place
 
 import (
 	"time"
@@ -7,16 +7,9 @@ import (
 	"carma/mapper/reserve"
 )
 
-// cache holds results derived from the state, so that a scheduling cycle need not compute
+// Results derived from the state are cached, so that a scheduling cycle need not compute
 // them again for every task and GPU. They change no decision: clones and snapshots leave
 // them out, and a property test drops them at random.
-type cache struct {
-	clock      int // incremented at each scheduling cycle, and at each change of a GPU within one
-	began      int // the clock when the cycle before its last change began
-	forgotten  int // the clock when all cached rejections were last dropped
-	rejections rejectedCache
-	dirty      dirtySet
-}
 
 // gpuCache holds the cached results of a GPU.
 type gpuCache struct {
@@ -37,22 +30,23 @@ func cacheOf(g *model.GPU) *gpuCache {
 	return c
 }
 
-// dropCache drops all cached results. Raising learned makes the results of tasks stale.
-func (pl *placer) dropCache() {
+// DropCache drops all cached results. Raising learned makes the results of tasks stale.
+func (pl *Placer) DropCache() {
 	pl.DropDerived()
 	pl.queue.DropBacklog()
 	pl.predictor.DropDerived()
-	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock}
+	pl.dropped, pl.rejections = pl.clock, nil
+	pl.tracker.drop()
 	pl.scorer.drop()
 	for _, g := range pl.GPUList() {
 		g.SetObserver(nil)
 	}
 }
 
-// forecastValid is the time for which the forecast of a GPU stays valid while nothing
+// ForecastValid is the time for which the forecast of a GPU stays valid while nothing
 // changes there. After that, rejected tasks are tried again, because the running ones
 // have come closer to their end.
-const forecastValid = 5 * time.Minute
+const ForecastValid = 5 * time.Minute
 
 // rejectedAt holds the result of a waiting task's last try.
 type rejectedAt struct {
@@ -63,12 +57,12 @@ type rejectedAt struct {
 
 // candidatesOf returns the candidate numbers of a task, one for each of its GPUs. If they
 // have changed, the task is tried on every GPU again.
-func (pl *placer) candidatesOf(t *model.Task) []int {
+func (pl *Placer) candidatesOf(t *model.Task) []int {
 	if ids := pl.scorer.current(t); ids != nil {
 		return ids
 	}
 	if pl.scorer.full() {
-		pl.dropCache()
+		pl.DropCache()
 	}
 	ids, changed := pl.scorer.candidatesOf(t)
 	if changed {

@@ -1,4 +1,4 @@
-package mapper
+package place
 
 import (
 	"math"
@@ -50,19 +50,19 @@ func (sc *scorer) untold(g *model.GPU) model.TaskID {
 		if r.Doubt <= 0 {
 			continue
 		}
-		if t := sc.TaskByID(r.Task); t.Pace.Rate == 0 && sc.Now() < t.Current().Started.Add(tellWithin) {
+		if t := sc.TaskByID(r.Task); t.Pace.Rate == 0 && sc.Now() < t.Current().Started.Add(TellWithin) {
 			return t.ID
 		}
 	}
 	return 0
 }
 
-// tellWithin is the time after its start within which the output of a task is expected to
+// TellWithin is the time after its start within which the output of a task is expected to
 // show its speed.
-const tellWithin = 3 * time.Minute
+const TellWithin = 3 * time.Minute
 
 // refusal returns the result of the slowdown filter with its figures.
-func (pl *placer) refusal(t *model.Task, g *model.GPU) (no refusal) {
+func (pl *Placer) refusal(t *model.Task, g *model.GPU) (no refusal) {
 	if id := pl.scorer.closedTo(t, g); id != 0 {
 		return refusal{rule: model.RuleUnseen, task: id}
 	}

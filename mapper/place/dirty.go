@@ -1,4 +1,4 @@
-package mapper
+package place
 
 import (
 	"cmp"
@@ -45,22 +45,22 @@ func (c *gpuCache) GPUChanged(g *model.GPU) {
 }
 
 // refreshDirty updates the set and returns the GPUs that were checked.
-func (pl *placer) refreshDirty() []*model.GPU {
-	l := &pl.cache.dirty
+func (tr *tracker) refreshDirty() []*model.GPU {
+	l := &tr.dirty
 	if !l.valid {
-		*l = dirtySet{valid: true, marked: slices.Clone(pl.GPUList()), due: slices.Clone(pl.GPUList()), free: l.free[:0]}
-		for i, g := range pl.GPUList() {
-			cacheOf(g).dirty = gpuDirty{all: l, marked: true, due: pl.Now(), place: i}
+		*l = dirtySet{valid: true, marked: slices.Clone(tr.GPUList()), due: slices.Clone(tr.GPUList()), free: l.free[:0]}
+		for i, g := range tr.GPUList() {
+			cacheOf(g).dirty = gpuDirty{all: l, marked: true, due: tr.Now(), place: i}
 		}
 	}
-	for len(l.due) > 0 && cacheOf(l.due[0]).dirty.due <= pl.Now() && pl.Now() < units.Never {
+	for len(l.due) > 0 && cacheOf(l.due[0]).dirty.due <= tr.Now() && tr.Now() < units.Never {
 		g := l.due[0]
 		g.Changed()
 		cacheOf(g).dirty.due = units.Never
 		heap.Fix(&l.due, 0)
 	}
-	if pl.Now() == units.Never { // no later due instant exists
-		for _, g := range pl.GPUList() {
+	if tr.Now() == units.Never { // no later due instant exists
+		for _, g := range tr.GPUList() {
 			g.Changed()
 		}
 	}
@@ -68,17 +68,17 @@ func (pl *placer) refreshDirty() []*model.GPU {
 	l.marked, l.spare = l.spare[:0], changed
 	for _, g := range changed {
 		cacheOf(g).dirty.marked = false
-		if due := pl.recheckAt(g); due != cacheOf(g).dirty.due {
+		if due := tr.recheckAt(g); due != cacheOf(g).dirty.due {
 			cacheOf(g).dirty.due = due
 			heap.Fix(&l.due, cacheOf(g).dirty.place)
 		}
-		pl.tally(g)
-		if short := pl.ShortOfMemory(g); short && !cacheOf(g).dirty.short {
+		tr.tally(g)
+		if short := tr.ShortOfMemory(g); short && !cacheOf(g).dirty.short {
 			l.short = append(l.short, g)
 		}
 	}
 	l.short = slices.DeleteFunc(l.short, func(g *model.GPU) bool {
-		cacheOf(g).dirty.short = pl.ShortOfMemory(g)
+		cacheOf(g).dirty.short = tr.ShortOfMemory(g)
 		return !cacheOf(g).dirty.short
 	})
 	return changed
@@ -86,20 +86,20 @@ func (pl *placer) refreshDirty() []*model.GPU {
 
 // recheckAt returns the instant at which the state of a GPU may change with time alone. A
 // GPU with a breaker is checked in each cycle.
-func (pl *placer) recheckAt(g *model.GPU) units.Instant {
+func (tr *tracker) recheckAt(g *model.GPU) units.Instant {
 	if g.Breaker != nil {
-		return pl.Now()
+		return tr.Now()
 	}
-	until := pl.scorer.forecastAt(g).Add(forecastValid)
-	if g.Warming(pl.Now()) {
+	until := tr.scorer.forecastAt(g).Add(ForecastValid)
+	if g.Warming(tr.Now()) {
 		until = min(until, g.WarmUntil())
 	}
-	if !pl.predictor.SamplesShowTasks(g) {
+	if !tr.predictor.SamplesShowTasks(g) {
 		until = min(until, g.SamplesValidFrom())
 	}
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Doubt > 0 {
-			if tells := pl.TaskByID(r.Task).Current().Started.Add(tellWithin); tells > pl.Now() {
+			if tells := tr.TaskByID(r.Task).Current().Started.Add(TellWithin); tells > tr.Now() {
 				until = min(until, tells)
 			}
 		}
@@ -107,15 +107,15 @@ func (pl *placer) recheckAt(g *model.GPU) units.Instant {
 	return until
 }
 
-// shortGPUs returns all short GPUs, in ledger order.
-func (pl *placer) shortGPUs() (all []*model.GPU) {
-	l, some := &pl.cache.dirty, pl.GPUList()
+// ShortGPUs returns all short GPUs, in ledger order.
+func (tr *tracker) ShortGPUs() (all []*model.GPU) {
+	l, some := &tr.dirty, tr.GPUList()
 	if l.valid {
 		some = l.marked
 		all = append(all, l.short...)
 	}
 	for _, g := range some {
-		if pl.ShortOfMemory(g) {
+		if tr.ShortOfMemory(g) {
 			all = append(all, g)
 		}
 	}
@@ -126,8 +126,8 @@ func (pl *placer) shortGPUs() (all []*model.GPU) {
 func comparePos(a, b *model.GPU) int { return cmp.Compare(a.Pos(), b.Pos()) }
 
 // tally updates the counts for freeSummary after a GPU changed.
-func (pl *placer) tally(g *model.GPU) {
-	was, is, l := &cacheOf(g).dirty.open, pl.OpenState(g), &pl.cache.dirty
+func (tr *tracker) tally(g *model.GPU) {
+	was, is, l := &cacheOf(g).dirty.open, tr.OpenState(g), &tr.dirty
 	if *was == is {
 		return
 	}

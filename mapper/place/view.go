@@ -1,23 +1,14 @@
-package mapper
+package place
 
 import (
 	"slices"
 
 	"carma/internal/units"
 	"carma/mapper/model"
-	"carma/mapper/policy"
 )
 
-// Validate returns an error for the first invalid option, with what to write instead.
-func Validate(o model.Options) error {
-	if _, err := policy.Named(o.Policy); err != nil {
-		return err
-	}
-	return o.Validate()
-}
-
 // policyView implements [policy.View] on the placer.
-type policyView struct{ pl *placer }
+type policyView struct{ pl *Placer }
 
 // FreeMemory implements [policy.View].
 func (v policyView) FreeMemory(g *model.GPU) units.Bytes { return v.pl.FreeMemory(g) }
@@ -47,7 +38,7 @@ func (v policyView) Added(g *model.GPU, candidate int) (seconds float64, rule mo
 
 // rank sorts the candidates for a task, best first: GPUs on which its infrastructure
 // failed go last, idle ones first if so configured, then the policy's order.
-func (pl *placer) rank(t *model.Task, candidates []*model.GPU) {
+func (pl *Placer) rank(t *model.Task, candidates []*model.GPU) {
 	order := func(a, b *model.GPU) int {
 		if len(t.Avoid) > 0 {
 			if c := model.CompareBools(t.Avoids(a), t.Avoids(b)); c != 0 {

@@ -1,4 +1,4 @@
-package mapper
+package place
 
 import (
 	"slices"
@@ -7,25 +7,25 @@ import (
 	"carma/mapper/model"
 )
 
-// place picks the GPUs for a task: filter, rank, pick. It returns all of them, on
+// Place picks the GPUs for a task: filter, rank, pick. It returns all of them, on
 // one machine, or nil. A task without a GPU gets an empty list if a machine has room.
-func (pl *placer) place(p *cycle, t *model.Task) []*model.GPU {
+func (pl *Placer) Place(c *Cycle, t *model.Task) []*model.GPU {
 	if t.GPUs == 0 {
 		if h, _ := pl.reserve.HostFor(t); h != nil {
 			return []*model.GPU{}
 		}
 		return nil
 	}
-	if !p.fit.possible(t, pl.RunsAlone(t)) || pl.hopeless(p, t) || len(pl.HostList()) > 0 && pl.reserve.HostShort(t).Code != "" {
+	if !c.fit.possible(t, pl.RunsAlone(t)) || pl.hopeless(c, t) || len(pl.HostList()) > 0 && pl.reserve.HostShort(t).Code != "" {
 		return nil
 	}
 	fitting, all := pl.reserve.WithHostRoom(t, pl.candidates(t))
-	gpus := pl.choose(t, ledger.OfMachinesWith(t.GPUs, fitting))
+	gpus := pl.Choose(t, ledger.OfMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
 		tried := pl.tried(t)
-		tried.at, tried.head = pl.cache.clock, pl.reserve.Head()
+		tried.at, tried.head = pl.clock, pl.reserve.Head()
 		pl.cacheRejection(t)
-		p.failed = append(p.failed, pl.failure(t))
+		c.failed = append(c.failed, pl.failure(t))
 	}
 	return gpus
 }
@@ -33,7 +33,7 @@ func (pl *placer) place(p *cycle, t *model.Task) []*model.GPU {
 // candidates returns the GPUs that may take a task, among the GPUs that have changed
 // since it was last rejected. For a task on several GPUs it considers all machines where
 // one has changed, so the other GPUs there that would have taken a part of it count too.
-func (pl *placer) candidates(t *model.Task) []*model.GPU {
+func (pl *Placer) candidates(t *model.Task) []*model.GPU {
 	since, reopened := pl.rejectedByAll(t)
 	if pl.reserve.Any() {
 		since = 0 // with time, a reservation comes closer, or the expected run time changes
@@ -42,7 +42,7 @@ func (pl *placer) candidates(t *model.Task) []*model.GPU {
 		return cacheOf(g).changedAt > since || since == 0 || slices.Contains(reopened, g.ID)
 	}
 	all := pl.GPUList()
-	if l := &pl.cache.dirty; l.valid && len(reopened) == 0 && since >= l.since {
+	if l := &pl.dirty; l.valid && len(reopened) == 0 && since >= l.since {
 		all = l.recent
 	}
 	if t.GPUs > 1 {
@@ -53,7 +53,7 @@ func (pl *placer) candidates(t *model.Task) []*model.GPU {
 	}
 	fitting := pl.fitting[:0]
 	for _, g := range all {
-		if changed(g) && pl.reject(t, g) == "" {
+		if changed(g) && pl.Reject(t, g) == "" {
 			fitting = append(fitting, g)
 		}
 	}
@@ -63,7 +63,7 @@ func (pl *placer) candidates(t *model.Task) []*model.GPU {
 
 // severalOf returns the candidates for a task on several GPUs; all holds the GPUs that
 // may have changed. It stores which GPUs would take a part of the task.
-func (pl *placer) severalOf(t *model.Task, all []*model.GPU, changed func(*model.GPU) bool) []*model.GPU {
+func (pl *Placer) severalOf(t *model.Task, all []*model.GPU, changed func(*model.GPU) bool) []*model.GPU {
 	fitting, open := pl.fitting[:0], pl.openGPUs[:0]
 	tried := pl.tried(t)
 	before := tried.open
@@ -85,7 +85,7 @@ func (pl *placer) severalOf(t *model.Task, all []*model.GPU, changed func(*model
 			if was {
 				before = before[1:]
 			}
-			if (was || changed(g)) && pl.reject(t, g) == "" {
+			if (was || changed(g)) && pl.Reject(t, g) == "" {
 				fitting = append(fitting, g)
 			}
 		}
@@ -105,12 +105,12 @@ func countOn(gpus []*model.GPU, node string) (n int) {
 	return n
 }
 
-// choose picks among GPUs that may take a task, or returns nil.
-func (pl *placer) choose(t *model.Task, fitting []*model.GPU) []*model.GPU {
+// Choose picks among GPUs that may take a task, or returns nil.
+func (pl *Placer) Choose(t *model.Task, fitting []*model.GPU) []*model.GPU {
 	switch {
 	case len(fitting) == 0:
 		return nil
-	case pl.predicts():
+	case pl.Predicts():
 		return pl.policy.Pick(policyView{pl}, t, fitting)
 	}
 	pl.rank(t, fitting)
@@ -125,9 +125,9 @@ type failure struct {
 	ask   int
 }
 
-func (pl *placer) failure(t *model.Task) failure {
+func (pl *Placer) failure(t *model.Task) failure {
 	f := failure{t: t, alone: pl.RunsAlone(t)}
-	if pl.predicts() {
+	if pl.Predicts() {
 		f.ask = pl.candidatesOf(t)[0]
 	}
 	return f
@@ -137,13 +137,13 @@ func (pl *placer) failure(t *model.Task) failure {
 // Room only shrinks during a cycle, so t does not fit either. If the policy has a gate,
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
-func (pl *placer) hopeless(p *cycle, t *model.Task) bool {
-	if t.Phase == model.Suspended || pl.policy.Filter != nil && !pl.predicts() || pl.reserve.Any() || pl.IsNominated(t) || pl.Options().FillHeld && pl.reserve.Head().Task != 0 {
+func (pl *Placer) hopeless(c *Cycle, t *model.Task) bool {
+	if t.Phase == model.Suspended || pl.policy.Filter != nil && !pl.Predicts() || pl.reserve.Any() || pl.IsNominated(t) || pl.Options().FillHeld && pl.reserve.Head().Task != 0 {
 		return false
 	}
 	mine := pl.failure(t)
-	for i := range p.failed {
-		f := &p.failed[i]
+	for i := range c.failed {
+		f := &c.failed[i]
 		if f.t.Phase == model.Suspended || len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.NextGrant > t.NextGrant || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
 			continue
 		}

@@ -1,4 +1,4 @@
-package mapper
+package place
 
 import (
 	"cmp"
@@ -9,26 +9,11 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/predict"
-	"carma/mapper/reserve"
 )
-
-// reserveCritical reserves GPUs for a critical task that fits nowhere. It takes the GPUs
-// that are expected to be ready first. Until then only tasks that are expected to end in
-// time may run there. Without the reservation, shorter tasks would repeatedly overtake a
-// task on several GPUs, and it would start last, beside idle GPUs.
-func (pl *placer) reserveCritical(p *cycle, t *model.Task) {
-	gpus, ready := pl.firstReady(t)
-	if gpus == nil {
-		return
-	}
-	pl.reserve.SetHead(reserve.Head{Task: t.ID, Until: ready, GPUs: idsOf(gpus)})
-	p.favoured = t
-	p.fit = pl.freeSummary(p)
-}
 
 // firstReady returns the GPUs, all of one machine, that are expected to be ready first
 // for a task, and the instant at which the last of them is ready.
-func (pl *placer) firstReady(t *model.Task) (best []*model.GPU, at units.Instant) {
+func (pl *Placer) firstReady(t *model.Task) (best []*model.GPU, at units.Instant) {
 	type ready struct {
 		g  *model.GPU
 		at units.Instant
@@ -59,7 +44,7 @@ func (pl *placer) firstReady(t *model.Task) (best []*model.GPU, at units.Instant
 // readyAt returns the instant at which a GPU is expected to have room for a task, or
 // units.Never if that is not before the given instant. It assumes that the residents end
 // one after the other, as forecast.
-func (pl *placer) readyAt(t *model.Task, g *model.GPU, before units.Instant) units.Instant {
+func (pl *Placer) readyAt(t *model.Task, g *model.GPU, before units.Instant) units.Instant {
 	if pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.reserve.IsReserved(t, g) {
 		return units.Never
 	}
@@ -104,7 +89,7 @@ func (r *gpuReadyTime) known() units.Instant {
 
 // readyIn computes readyAt from the forecast. If the room comes too late, it returns the
 // earliest instant at which it may come.
-func (pl *placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
+func (pl *Placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
 	free, gone := pl.FreeMemory(g), 0.0
 	there := append(pl.there[:0], m.parts...)
 	pl.there = there
@@ -176,10 +161,31 @@ func (m *memo) firstEnd() units.Instant {
 
 // endsInTime reports whether a task, placed on a reserved GPU, is expected to end before
 // the favoured task needs the GPU.
-func (pl *placer) endsInTime(t *model.Task, g *model.GPU) bool {
+func (pl *Placer) endsInTime(t *model.Task, g *model.GPU) bool {
 	if t.GPUs > 1 || pl.RunsAlone(t) {
 		return false
 	}
 	a := pl.scorer.score(g, pl.candidatesOf(t)[0])
 	return pl.Now().Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.reserve.Head().Until
+}
+
+// TakesAt returns the instant at which a GPU is expected to take a task, as its residents
+// end one after the other.
+func (pl *Placer) TakesAt(t *model.Task, g *model.GPU) units.Instant {
+	if pl.Predicts() {
+		return pl.readyAt(t, g, units.Never)
+	}
+	after := g.Clone()
+	there := slices.Clone(pl.scorer.memo(g).parts)
+	slices.SortStableFunc(there, func(a, b predict.TaskForecast) int { return cmp.Compare(a.Finish, b.Finish) })
+	gone := 0.0
+	for pl.Reject(t, after) != "" {
+		if len(there) == 0 || math.IsInf(there[0].Finish, 0) {
+			return units.Never
+		}
+		gone = there[0].Finish
+		after.RemoveTask(there[0].Task)
+		there = there[1:]
+	}
+	return pl.Now().Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
 }
