@@ -57,7 +57,7 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 		t.Speed = 1
 	}
 	s.queue.LeaveBacklog(t)
-	s.preempter.clearNominations(t)
+	s.preempter.ClearNominations(t)
 	s.AllocateHost(t, share)
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""

@@ -6,6 +6,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/policy"
+	"carma/mapper/preempt"
 )
 
 // DefaultOptions returns the default options of policy carma, for a shared server with
@@ -40,7 +41,7 @@ var defaults = model.Options{
 	Watchdog:         model.WatchdogRelaunch,
 	IdleReport:       30 * time.Minute,
 	IdleStop:         4 * time.Hour,
-	SuspendLeast:     suspendLeast,
+	SuspendLeast:     preempt.DefaultSuspendLeast,
 }
 
 // Validate returns an error for the first invalid option, with what to write instead.

@@ -7,6 +7,7 @@ import (
 	"carma/mapper/interference"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/preempt"
 )
 
 // slowing places a light task of kind a, measured alone, and beside it a task of kind b
@@ -114,8 +115,8 @@ func TestNoUndo(t *testing.T) {
 		edit  func(w *world, b model.TaskID)
 		speed float64 // factor on the predicted speed
 	}{
-		{"it ran for too long", undoWithin + time.Second, nil, 1},
-		{"it was moved often enough", 2 * time.Minute, func(w *world, b model.TaskID) { w.task(b).Evictions = undoMost }, 1},
+		{"it ran for too long", preempt.EvictWithin + time.Second, nil, 1},
+		{"it was moved often enough", 2 * time.Minute, func(w *world, b model.TaskID) { w.task(b).Evictions = preempt.EvictMost }, 1},
 		{"it is stopping already", 2 * time.Minute, func(w *world, b model.TaskID) { w.cancel(b) }, 1},
 		{"it slows nobody down so much", 2 * time.Minute, nil, 1.9},
 		{"another policy", 2 * time.Minute, func(w *world, _ model.TaskID) {
@@ -151,13 +152,13 @@ func TestNoUndoInVain(t *testing.T) {
 	w.tells(a, 100)
 	w.put(0, vgg128, "c")
 	w.shows(small, vgg128)
-	w.wait(undoWithin + time.Minute)
+	w.wait(preempt.EvictWithin + time.Minute)
 	w.put(0, interference.Load{SMACT: 0.05, DRAMA: 0.01, SMOCC: 0.02, Step: 0.01}, "b")
 	slowed := w.shows(small, vgg128, interference.Load{SMACT: 0.05, DRAMA: 0.01, SMOCC: 0.02, Step: 0.01})
 	w.wait(2 * time.Minute)
 	w.tells(a, 100*slowed[0])
 	w.look()
-	if worst := w.s.placer.Forecasts(w.s.GPU("GPU-0"))[0].SlowdownForCap(); worst < predict.DefaultSlowdownCap+undoMargin {
+	if worst := w.s.placer.Forecasts(w.s.GPU("GPU-0"))[0].SlowdownForCap(); worst < predict.DefaultSlowdownCap+preempt.EvictMargin {
 		t.Errorf("a is slowed down %.2f times: this tests nothing", worst)
 	}
 	w.wantStops(0)
@@ -184,13 +185,13 @@ func TestUndoneEndsOtherwise(t *testing.T) {
 	w.wantPhase(b, model.Cancelled)
 }
 
-// TestUndoMost checks that a task that slows down all its neighbours is evicted undoMost
+// TestEvictMost checks that a task that slows down all its neighbours is evicted EvictMost
 // times, and then runs where it is.
-func TestUndoMost(t *testing.T) {
+func TestEvictMost(t *testing.T) {
 	opt := predicting()
 	w := newWorld(t, opt, 1)
 	a, b, slowed := slowing(w)
-	for range undoMost + 2 {
+	for range preempt.EvictMost + 2 {
 		w.wait(2 * time.Minute)
 		w.tells(a, 100*slowed)
 		if w.task(b).Phase != model.Stopping {
@@ -205,7 +206,7 @@ func TestUndoMost(t *testing.T) {
 		w.step(model.Configured{At: w.now, Options: opt})
 		w.shows(small, vgg128)
 	}
-	w.wantStops(undoMost)
+	w.wantStops(preempt.EvictMost)
 	w.wantPhase(b, model.Running)
 }
 

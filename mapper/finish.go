@@ -15,12 +15,12 @@ func (s *State) cancel(ev model.Cancel) {
 		s.stopSuspended(t, asked)
 	case t.Phase.Placed():
 		t.TimedOut = ev.Failed
-		s.preempter.stop(t, asked)
+		s.preempter.Stop(t, asked)
 	default:
 		if t.Phase == model.Queued || t.Phase == model.Recovering {
 			s.queue.Remove(t)
 			s.queue.LeaveBacklog(t)
-			s.preempter.clearNominations(t)
+			s.preempter.ClearNominations(t)
 			s.users.Dequeued(t)
 			s.MarkDirty()
 		}
@@ -40,25 +40,6 @@ func (s *State) stopSuspended(t *model.Task, reason model.Reason) {
 	}
 	t.StopReason = reason
 	s.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
-}
-
-func (pre *preempter) stop(t *model.Task, reason model.Reason) {
-	if !pre.Recorded().MayStop(t.ID, reason) {
-		pre.goOnRunning(t)
-		return
-	}
-	pre.halt(t, reason)
-}
-
-// halt does the work of stop.
-func (pre *preempter) halt(t *model.Task, reason model.Reason) {
-	was := t.Phase
-	if t.Phase, t.StopReason = model.Stopping, reason; was == model.Suspending {
-		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
-			pre.predictor.UpdateSpeeds([]*model.GPU{pre.GPU(grant.GPU)})
-		}
-	}
-	pre.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
 func (s *State) finish(t *model.Task, phase model.Phase, code int, reason model.Reason) {

@@ -21,10 +21,10 @@ func (s *State) hostsFound(ev model.HostsFound) {
 }
 
 // hostSampled stores the sampled memory use of the machines.
-func (pre *preempter) hostSampled(samples []model.HostSample) {
+func (s *State) hostSampled(samples []model.HostSample) {
 	for i := range samples {
 		in := &samples[i]
-		h := pre.Host(in.Node)
+		h := s.Host(in.Node)
 		if h == nil {
 			continue
 		}
@@ -49,8 +49,8 @@ func (pre *preempter) hostSampled(samples []model.HostSample) {
 		}
 		h.Settle()
 		if h.FreeMemory() > free {
-			pre.MarkDirty()
+			s.MarkDirty()
 		}
-		pre.guardHost(h)
+		s.preempter.GuardHost(h)
 	}
 }

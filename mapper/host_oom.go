@@ -27,28 +27,3 @@ func (s *State) hostOverrun(t *model.Task, a *model.Attempt, code int, cause mod
 	t.NextHostGrant = min(used.Scale(hostAgainFactor).Clamp(), most)
 	s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonHostAgain, Have: used, Need: t.NextHostGrant}.WithCause(cause))
 }
-
-// guardHost stops a task on a machine that runs low on memory: the one that exceeds its
-// allocation most.
-func (pre *preempter) guardHost(h *model.Host) {
-	if !h.Known || pre.Options().Watchdog != model.WatchdogRelaunch || h.Available <= 0 || h.Available >= h.Low()/2 {
-		return
-	}
-	worst := -1
-	for i := range h.Residents {
-		r := &h.Residents[i]
-		t := pre.TaskByID(r.Task)
-		if t.Overuse {
-			return // one at a time: its memory is about to come back
-		}
-		if over := r.Used - r.Memory; over > 0 && t.Phase == model.Running && (worst < 0 || over > h.Residents[worst].Used-h.Residents[worst].Memory) {
-			worst = i
-		}
-	}
-	if worst >= 0 {
-		r := &h.Residents[worst]
-		t := pre.TaskByID(r.Task)
-		t.Overuse = true
-		pre.stop(t, model.Reason{Code: model.ReasonHostOveruse, Have: r.Used, Of: r.Memory})
-	}
-}

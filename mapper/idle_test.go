@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/preempt"
 )
 
 // idleWorld has two GPUs, and options about idle tasks.
@@ -175,7 +176,7 @@ func TestIdleYield(t *testing.T) {
 	opt := w.s.Options()
 	opt.IdleYield = 2 * time.Hour
 	w.step(model.Configured{At: w.now, Options: opt, Format: model.DecisionFormat})
-	if got := w.idle(id); got.Ends != w.now.Add(idleWarning) || len(w.stops) > 0 {
+	if got := w.idle(id); got.Ends != w.now.Add(preempt.IdleWarning) || len(w.stops) > 0 {
 		t.Fatalf("%+v, stops %+v", got, w.stops)
 	}
 	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}})

@@ -7,6 +7,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/place"
 	"carma/mapper/predict"
+	"carma/mapper/preempt"
 	"carma/mapper/queue"
 )
 
@@ -67,7 +68,7 @@ type learner struct {
 	predictor *predict.Predictor
 	queue     *queue.Queue
 	placer    *place.Placer
-	preempter *preempter
+	preempter *preempt.Preempter
 }
 
 // learnLoads sets the load of tasks whose activity is a guess.
@@ -75,7 +76,7 @@ func (ln *learner) learnLoads() {
 	for _, g := range ln.GPUList() {
 		known, attributed := ln.predictor.LearnLoads(g)
 		if ln.propagateLoads(known); attributed {
-			ln.preempter.evictSlowing(g)
+			ln.preempter.EvictSlowing(g)
 		}
 	}
 }
@@ -156,12 +157,12 @@ func (ln *learner) throughputReported(ev model.ThroughputReported) {
 		}
 		if g, known := ln.predictor.Compare(t, p); g != nil {
 			ln.propagateLoads(known)
-			ln.preempter.evictSlowing(g)
+			ln.preempter.EvictSlowing(g)
 		}
 		for i, grant := range t.Current().Grants {
 			known, sought := ln.predictor.StepTimeReported(t, i)
 			if ln.propagateLoads(known); sought {
-				ln.preempter.evictSlowing(ln.GPU(grant.GPU))
+				ln.preempter.EvictSlowing(ln.GPU(grant.GPU))
 			}
 		}
 		ln.predictor.RecordShareDone(t)

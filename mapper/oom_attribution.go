@@ -5,6 +5,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/preempt"
 )
 
 // oomAttribution says which task or process caused a GPU OOM.
@@ -75,8 +76,8 @@ func (s *State) growGrant(o overuser) {
 	if s.Recorded().HasRegrants(s.DecisionFormat()) {
 		return
 	}
-	s.reclaim(g, r.Task, r.Used.Scale(growFactor)-r.Grant-(bookable-g.OtherProcesses-g.Reserved))
-	grow := min(r.Used.Scale(growFactor)-r.Grant, bookable-g.OtherProcesses-g.Reserved)
+	s.reclaim(g, r.Task, r.Used.Scale(preempt.GrowFactor)-r.Grant-(bookable-g.OtherProcesses-g.Reserved))
+	grow := min(r.Used.Scale(preempt.GrowFactor)-r.Grant, bookable-g.OtherProcesses-g.Reserved)
 	if grow <= 0 {
 		return
 	}
@@ -90,12 +91,9 @@ func (s *State) growGrant(o overuser) {
 const stagedFloor = 10 * units.GiB
 
 // The grant of a task after its own GPU OOM: after the first, its demand times oomFactor
-// plus oomExtra; after each further one, its next grant times oomAgainFactor. growFactor
-// applies to a neighbour that exceeded its grant.
-const (
-	oomAgainFactor = 1.5
-	growFactor     = 1.1
-)
+// plus oomExtra; after each further one, its next grant times oomAgainFactor. The factor
+// for a neighbour that exceeded its grant is [preempt.GrowFactor].
+const oomAgainFactor = 1.5
 
 // maxBackoffDoublings bounds the back-off: 64 times the option.
 const maxBackoffDoublings = 6

@@ -1,17 +1,10 @@
 package mapper
 
 import (
-	"cmp"
-	"slices"
-	"time"
-
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/preempt"
 )
-
-// overusePatience is the time for which a task may exceed its grant when others need the
-// room: a spike in one sample is over at the next.
-const overusePatience = 3 * time.Second
 
 // checkGrants finds the tasks on a GPU that exceed their grants.
 func (s *State) checkGrants(g *model.GPU) {
@@ -35,36 +28,7 @@ func (s *State) checkGrants(g *model.GPU) {
 		}
 		if r.OverSince == 0 {
 			r.OverSince = max(s.Now(), 1)
-			s.SetTimer(r.OverSince.Add(overusePatience), ledger.Timer{})
-		}
-	}
-}
-
-// enforceGrants stops or suspends tasks that have exceeded their grants for a while, if
-// that leaves others without their granted memory. On each GPU it picks the one that
-// exceeds its grant most.
-func (pre *preempter) enforceGrants() {
-	if pre.Options().Watchdog != model.WatchdogRelaunch {
-		return
-	}
-	for _, g := range pre.placer.ShortGPUs() {
-		if !pre.ShortOfMemory(g) { // no longer short
-			continue
-		}
-		over := slices.DeleteFunc(slices.Clone(g.Residents), func(r model.Resident) bool {
-			return r.OverSince == 0 || pre.Now() < r.OverSince.Add(overusePatience) || pre.TaskByID(r.Task).Phase != model.Running
-		})
-		if len(over) == 0 || slices.ContainsFunc(g.Residents, func(r model.Resident) bool {
-			return pre.TaskByID(r.Task).Overuse || pre.TaskByID(r.Task).Phase == model.Suspending
-		}) {
-			continue
-		}
-		worst := slices.MaxFunc(over, func(a, b model.Resident) int {
-			return cmp.Or(cmp.Compare(a.Used-a.Grant, b.Used-b.Grant), cmp.Compare(a.Task, b.Task))
-		})
-		t, why := pre.TaskByID(worst.Task), model.Reason{Code: model.ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index}
-		if !pre.preemptTask(t, why) {
-			pre.stopVictim(t, why)
+			s.SetTimer(r.OverSince.Add(preempt.OverusePatience), ledger.Timer{})
 		}
 	}
 }

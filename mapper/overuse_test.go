@@ -7,6 +7,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/preempt"
 )
 
 func watching(how string) model.Options {
@@ -75,7 +76,7 @@ func TestWatchdogOrder(t *testing.T) {
 	w.look()
 	over(0)
 	w.look()
-	w.now = w.now.Add(overusePatience)
+	w.now = w.now.Add(preempt.OverusePatience)
 	w.step(model.TimerFired{At: w.now})
 	if len(w.stops) != 2 || w.stops[0].Task != on[0][0] || w.stops[1].Task != on[1][0] {
 		t.Errorf("stopped %+v, want tasks %d and %d", w.stops, on[0][0], on[1][0])
@@ -106,9 +107,9 @@ func TestWatchdogRelaunches(t *testing.T) {
 			w.started(b)
 			for _, use := range row.uses {
 				w.sample(overuse(map[model.TaskID]float64{a: use, b: 5}))
-				w.wait(overusePatience / 2)
+				w.wait(preempt.OverusePatience / 2)
 			}
-			w.wait(2 * overusePatience) // the decision does not change
+			w.wait(2 * preempt.OverusePatience) // the decision does not change
 			if !row.stopped {
 				w.wantPhase(a, model.Running)
 				return
@@ -138,7 +139,7 @@ func TestWatchdogLetsEnd(t *testing.T) {
 		w.started(a)
 		w.started(b)
 		w.sample(overuse(map[model.TaskID]float64{a: 32, b: 5}))
-		w.wait(2 * overusePatience)
+		w.wait(2 * preempt.OverusePatience)
 		w.wantPhase(a, model.Stopping)
 		return w, a
 	}
@@ -160,11 +161,11 @@ func TestWatchdogWorst(t *testing.T) {
 		w.started(id)
 	}
 	w.sample(overuse(map[model.TaskID]float64{a: 14, b: 20, c: 5}))
-	w.wait(2 * overusePatience)
+	w.wait(2 * preempt.OverusePatience)
 	w.wantPhase(b, model.Stopping)
 	w.wantPhase(a, model.Running)
 	w.wantPhase(c, model.Running)
-	w.wait(2 * overusePatience)
+	w.wait(2 * preempt.OverusePatience)
 	w.wantPhase(a, model.Running)
 }
 
@@ -178,6 +179,6 @@ func TestWatchdogRoomCame(t *testing.T) {
 	}
 	w.sample(overuse(map[model.TaskID]float64{a: 22, b: 5, c: 5}))
 	w.exit(c, model.ExitOK)
-	w.wait(2 * overusePatience)
+	w.wait(2 * preempt.OverusePatience)
 	w.wantPhase(a, model.Running)
 }

@@ -7,6 +7,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/preempt"
 )
 
 // wayState returns a state of GPUs of 40 GiB on which tasks can be suspended. Each has a task
@@ -27,7 +28,7 @@ func wayState(t *testing.T, gpus int, host units.Bytes) (*State, units.Instant) 
 		wayTask(s, now, model.Request{ID: model.TaskID(i + 1), GPUs: 1}, 30)
 		s.Step(model.Started{At: now, Task: model.TaskID(i + 1), Attempt: 1})
 	}
-	return s, now.Add(wayRun)
+	return s, now.Add(preempt.PreemptibleAfter)
 }
 
 // wayTask submits a task that needs gib GiB, and returns the decisions.
@@ -95,7 +96,7 @@ func TestJustStarted(t *testing.T) {
 		t.Fatalf("looks again at %d, want %d", wake, at)
 	}
 	if ids := left(s.Step(model.TimerFired{At: at})); len(ids) != 1 {
-		t.Errorf("%v make way after %s", ids, wayRun)
+		t.Errorf("%v make way after %s", ids, preempt.PreemptibleAfter)
 	}
 }
 
@@ -115,14 +116,14 @@ func TestClaims(t *testing.T) {
 	if ids := left(s.Step(model.SuspendDone{At: at, Task: first[0], Attempt: 1, Failure: "no"})); len(ids) != 0 {
 		t.Errorf("%v make way at once again", ids)
 	}
-	if s.IsNominated(s.TaskByID(3)) || len(left(s.Step(model.TimerFired{At: at.Add(wayAgain)}))) != 0 {
+	if s.IsNominated(s.TaskByID(3)) || len(left(s.Step(model.TimerFired{At: at.Add(preempt.PreemptRetry)}))) != 0 {
 		t.Error("a GPU is kept that nobody leaves, or one that cannot be suspended is to leave it again")
 	}
 }
 
-// TestWayBack checks that a suspended task preempts others only after some time, and never
+// TestSuspendedPreempts checks that a suspended task preempts others only after some time, and never
 // tasks that were suspended for longer.
-func TestWayBack(t *testing.T) {
+func TestSuspendedPreempts(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	wayTask(s, at, model.Request{ID: 2, GPUs: 1, Priority: model.High}, 12)
 	s.Step(model.SuspendDone{At: at, Task: 1, Attempt: 1})
@@ -190,7 +191,7 @@ func TestLends(t *testing.T) {
 		}
 		begin(1, first)
 		step(model.Started{At: at, Task: 1, Attempt: 1})
-		at = at.Add(wayRun)
+		at = at.Add(preempt.PreemptibleAfter)
 		step(model.Sampled{At: at, GPUs: []model.GPUSample{{ID: "a", Used: 25 * units.GiB, Tasks: []model.TaskUse{{Task: 1, Used: 25 * units.GiB}}}}, Hosts: []model.HostSample{{Tasks: []model.HostUse{{Task: 1, Used: 10 * units.GiB}}}}})
 		if got := left(begin(2, model.Request{Priority: model.High})); (len(got) == 1) == asked {
 			t.Fatalf("asked %v: suspended %v", asked, got)

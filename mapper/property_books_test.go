@@ -7,6 +7,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/place"
+	"carma/mapper/preempt"
 
 	"pgregory.net/rapid"
 )
@@ -116,11 +117,11 @@ func (m *machine) checkMove(t *rapid.T, stop model.Stop) {
 	if stop.Reason.Code != model.ReasonSlowing {
 		return
 	}
-	if m.moves[stop.Task]++; m.moves[stop.Task] > undoMost {
+	if m.moves[stop.Task]++; m.moves[stop.Task] > preempt.EvictMost {
 		t.Fatalf("%+v: it was stopped for that %d times", stop, m.moves[stop.Task])
 	}
 	task, ok := m.s.Task(stop.Task)
-	if !ok || !task.Moving && task.Phase != model.Suspending || m.s.Now() > max(task.Last().Started, m.back[stop.Task]).Add(undoWithin) {
+	if !ok || !task.Moving && task.Phase != model.Suspending || m.s.Now() > max(task.Last().Started, m.back[stop.Task]).Add(preempt.EvictWithin) {
 		t.Fatalf("%+v at %d, and the task is %+v", stop, m.s.Now(), task)
 	}
 	last := false

@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/preempt"
 
 	"pgregory.net/rapid"
 )
@@ -37,7 +38,7 @@ func (m *machine) crowds(t *rapid.T) {
 			m.step(t, model.Started{At: m.now, Task: task.ID, Attempt: m.tries[task.ID]})
 		}
 	}
-	m.now = max(m.now, m.s.Now()).Add(rapid.SampledFrom([]time.Duration{0, wayRun - 1, wayRun, 2 * wayTurn}).Draw(t, "later"))
+	m.now = max(m.now, m.s.Now()).Add(rapid.SampledFrom([]time.Duration{0, preempt.PreemptibleAfter - 1, preempt.PreemptibleAfter, 2 * preempt.SwappableAfter}).Draw(t, "later"))
 	m.step(t, model.TimerFired{At: m.now})
 	for range rapid.IntRange(1, 2).Draw(t, "urgent") {
 		put(model.Request{GPUs: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "GPUs"), Priority: rapid.SampledFrom([]model.Priority{model.Normal, model.High, model.High}).Draw(t, "priority"), Terminal: rapid.Bool().Draw(t, "terminal")},
@@ -54,15 +55,15 @@ func (m *machine) makesWay(t *rapid.T, d model.Suspend) {
 	}
 	now, _ := m.s.Task(d.Task)
 	above, same, ran := waits.Priority > now.Priority, waits.Priority == now.Priority, m.s.Now().Sub(m.ranFrom[d.Task].at)
-	back := waits.Phase == model.Suspended && m.s.Now().Sub(waits.Suspension.Since) >= ledger.SuspendedTooLongAfter && ran >= wayTurn
+	back := waits.Phase == model.Suspended && m.s.Now().Sub(waits.Suspension.Since) >= ledger.SuspendedTooLongAfter && ran >= preempt.SwappableAfter
 	may := m.opt.MakeWay && waits.Phase != model.Suspended && (above || same && waits.Terminal) || (above || same) && back
 	switch d.Reason.Code {
 	case model.ReasonSwapped:
-		may = (above || same) && ran >= wayTurn && m.maySwap(d.Task, waits, d.Reason.Most)
+		may = (above || same) && ran >= preempt.SwappableAfter && m.maySwap(d.Task, waits, d.Reason.Most)
 	case model.ReasonFilled:
 		may = (above || same) && m.live[d.Task].Fills != 0 && m.hasAll(waits)
 	}
-	if victim.Terminal || ran < wayRun || !may {
+	if victim.Terminal || ran < preempt.PreemptibleAfter || !may {
 		t.Fatalf("task %d (%s, terminal: %v), which has run for %s, makes way (%+v) for %d (%s, %s, terminal: %v, suspended: %+v)",
 			now.ID, now.Priority, victim.Terminal, ran, d.Reason, waits.ID, waits.Priority, waits.Phase, waits.Terminal, waits.Suspension)
 	}

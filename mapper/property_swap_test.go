@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/predict"
+	"carma/mapper/preempt"
 
 	"pgregory.net/rapid"
 )
@@ -93,10 +94,10 @@ func (m *machine) swapCrowd(t *rapid.T) {
 		m.comes(t, model.Request{GPUs: 1, Terminal: rapid.IntRange(0, 9).Draw(t, "terminal") == 0},
 			rapid.SampledFrom([]units.Bytes{10, 14, 14}).Draw(t, "GiB")*units.GiB, rapid.SampledFrom([]time.Duration{5 * time.Hour, 5 * time.Hour, 0}).Draw(t, "runs"))
 	}
-	m.begins(t, wayRun, wayTurn-1, wayTurn, 2*wayTurn)
+	m.begins(t, preempt.PreemptibleAfter, preempt.SwappableAfter-1, preempt.SwappableAfter, 2*preempt.SwappableAfter)
 	for range rapid.IntRange(1, 3).Draw(t, "short tasks") {
 		m.comes(t, model.Request{GPUs: rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "GPUs"), Priority: rapid.SampledFrom([]model.Priority{model.Normal, model.Normal, model.Low}).Draw(t, "priority"), TimeLimit: rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Minute}).Draw(t, "time limit")},
-			rapid.SampledFrom([]units.Bytes{3, 12}).Draw(t, "GiB")*units.GiB, rapid.SampledFrom([]time.Duration{0, time.Minute, swapMost / 2, swapMost}).Draw(t, "runs"))
+			rapid.SampledFrom([]units.Bytes{3, 12}).Draw(t, "GiB")*units.GiB, rapid.SampledFrom([]time.Duration{0, time.Minute, preempt.SwapMost / 2, preempt.SwapMost}).Draw(t, "runs"))
 	}
 }
 
@@ -113,7 +114,7 @@ func (m *machine) fillCrowd(t *rapid.T) {
 		m.comes(t, model.Request{GPUs: 1, Priority: rapid.SampledFrom([]model.Priority{model.Low, model.Normal, model.Normal, model.High}).Draw(t, "priority"), Terminal: rapid.IntRange(0, 7).Draw(t, "terminal") == 7},
 			rapid.SampledFrom([]units.Bytes{12, 12, 2}).Draw(t, "GiB")*units.GiB, rapid.SampledFrom([]time.Duration{0, 2 * time.Hour}).Draw(t, "runs"))
 	}
-	m.begins(t, wayRun, time.Hour)
+	m.begins(t, preempt.PreemptibleAfter, time.Hour)
 	for range rapid.IntRange(2, 5).Draw(t, "ends") {
 		for id, l := range m.live {
 			if task, _ := m.s.Task(id); task.Phase == model.Running && l.Fills == 0 && id == slices.Min(slices.Collect(maps.Keys(m.live))) {
@@ -129,7 +130,7 @@ func (m *machine) maySwap(id model.TaskID, waits *model.Task, most time.Duration
 	limit := m.shape[waits.ID].TimeLimit
 	_, basis := m.s.predictor.RunTime(m.s.TaskByID(id))
 	return m.opt.SwapShorter && waits.GPUs == 1 && waits.Phase != model.Suspended && basis != predict.Guessed &&
-		most > 0 && most <= swapMost && (limit == 0 || most <= limit)
+		most > 0 && most <= preempt.SwapMost && (limit == 0 || most <= limit)
 }
 
 // hasAll reports whether enough GPUs are nominated for a task on several.

@@ -40,14 +40,6 @@ func (s *State) lookAround() {
 	}
 }
 
-// goOnRunning cancels the stop of a task.
-func (pre *preempter) goOnRunning(t *model.Task) {
-	if t.TimedOut { // the limit is checked again
-		pre.SetTimer(pre.Now().Add(1), ledger.Timer{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= pre.Now()})
-	}
-	t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall = false, false, false, false, nil
-}
-
 // meet applies a recorded Finish or Requeue to a task that is neither placed nor queued.
 func (s *State) meet(t *model.Task, fate model.Decision) {
 	switch d := fate.(type) {
@@ -119,7 +111,7 @@ func (s *State) withdrawFrom(t *model.Task) {
 func (s *State) dequeue(t *model.Task) {
 	s.queue.Remove(t)
 	s.queue.LeaveBacklog(t)
-	s.preempter.clearNominations(t)
+	s.preempter.ClearNominations(t)
 	s.users.Dequeued(t)
 	s.reserve.DropHead(t.ID)
 }
@@ -185,7 +177,7 @@ func (s *State) forceStop(t *model.Task, d model.Stop) {
 		s.stopSuspended(t, d.Reason)
 		return
 	}
-	s.preempter.halt(t, d.Reason)
+	s.preempter.BeginStop(t, d.Reason)
 }
 
 // forceGrants applies the recorded grants of a running attempt.

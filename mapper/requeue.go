@@ -11,11 +11,11 @@ func (s *State) requeueRequested(ev model.RequeueRequested) {
 	why := model.Reason{Code: model.ReasonRecalled, Name: ev.By, Text: ev.Why}
 	switch {
 	case t.Phase != model.Suspended:
-		s.preempter.stop(t, why)
+		s.preempter.Stop(t, why)
 	case s.Recorded().MayStop(t.ID, why):
 		s.stopSuspended(t, why)
 	default:
-		s.preempter.goOnRunning(t)
+		s.preempter.CancelStop(t)
 	}
 }
 

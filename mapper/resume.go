@@ -3,39 +3,9 @@ package mapper
 import (
 	"slices"
 
-	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
-
-// backRunning sets a task running that has resumed or could not be suspended.
-func (pre *preempter) backRunning(t *model.Task) {
-	a, why := t.Current(), t.Suspension.Reason
-	if since := t.Suspension.Since; since > 0 {
-		pre.recordSuspension(a, t.Suspension)
-		pre.onResumed(a, why)
-	}
-	if t.Suspension.Preemptor() != 0 {
-		t.ClearReason(why.Code)
-	}
-	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = model.Running, nil, nil, model.Idleness{Touched: t.Idle.Touched}, max(t.PacedAt, pre.Now())
-	pre.bookSuspendedMemory(t)
-	pre.MarkDirty()
-	if ends := pre.SlotEnds(t); ends != units.Never {
-		pre.SetTimer(max(ends, pre.Now()), ledger.Timer{})
-	}
-	if t.TimeLimit > 0 {
-		pre.SetTimer(max(pre.LimitEnds(t), pre.Now()), ledger.Timer{Task: t.ID, Attempt: a.N})
-	}
-	for _, grant := range a.Grants { // it has a load again
-		pre.predictor.UpdateSpeeds([]*model.GPU{pre.GPU(grant.GPU)})
-	}
-	mover := ""
-	if why.Code == model.ReasonMoved {
-		mover = why.Name
-	}
-	pre.evictPinned(t, mover) // to the GPUs to which it was pinned meanwhile
-}
 
 func (s *State) resumeAsked(ev model.ResumeAsked) {
 	if t := s.TaskByID(ev.Task); t != nil {
@@ -67,7 +37,7 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 	s.takesAll(t)
 	s.placer.AddResident(t, gpus, grants, alone)
 	s.queue.LeaveBacklog(t)
-	s.preempter.clearNominations(t)
+	s.preempter.ClearNominations(t)
 	s.users.Dequeued(t)
 	s.users.Occupy(t)
 	s.predictor.TasksChanged(gpus)
@@ -88,17 +58,17 @@ func (s *State) resumed(ev model.Resumed) {
 	}
 	a := t.Current()
 	t.ClearReason(model.ReasonNotResumed)
-	s.preempter.backRunning(t)
+	s.preempter.SetRunning(t)
 	for _, grant := range a.Grants {
 		g := s.GPU(grant.GPU)
 		g.ChangedAt = s.Now()
 		g.InvalidateForecast()
 		g.Resident(t.ID).WarmUntil = s.Now().Add(s.Ledger.Options().WarmUp)
 		g.Settle()
-		s.preempter.checkIdle(g)
+		s.preempter.CheckActivity(g)
 	}
 	s.SetTimer(s.Now().Add(s.Ledger.Options().WarmUp), ledger.Timer{})
-	s.preempter.notePreemptible(t)
+	s.preempter.SetPreemptionTimers(t)
 }
 
 // notResumed removes a task from the GPUs on which it could not resume. It tries again,
@@ -154,7 +124,7 @@ func (s *State) unsuspend(t *model.Task, a *model.Attempt) {
 		return
 	}
 	if away.Since > 0 {
-		s.preempter.recordSuspension(a, away)
+		s.preempter.RecordSuspension(a, away)
 	}
 	t.Suspension = nil
 	for _, from := range away.From {

@@ -36,7 +36,7 @@ func (s *State) found(ev model.GPUsFound) {
 	}
 	s.SortGPUs()
 	s.placer.InventoryChanged(next)
-	s.preempter.clearIdle()
+	s.preempter.ForgetActivity()
 	if s.predictor.FindMPSDomains() {
 		s.placer.DropCache()
 	}
@@ -50,7 +50,7 @@ func (s *State) engineChanged(ev model.EngineChanged) {
 }
 
 func (s *State) sampled(ev model.Sampled) {
-	s.preempter.hostSampled(ev.Hosts)
+	s.hostSampled(ev.Hosts)
 	for i := range ev.GPUs {
 		in := &ev.GPUs[i]
 		g := s.GPU(in.ID)
@@ -97,7 +97,7 @@ func (s *State) sampled(ev model.Sampled) {
 		s.checkGrants(g)
 		s.noteOverran(g)
 		g.Read = true
-		s.preempter.checkIdle(g)
+		s.preempter.CheckActivity(g)
 		if s.FreeMemory(g) > free || busy && !s.Busy(g) {
 			s.MarkDirty() // most samples do not make room for a task
 		}

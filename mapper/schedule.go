@@ -26,7 +26,7 @@ func (s *State) schedule() {
 	s.shrink()
 	s.queue.SortUsers()
 	s.runCycle()
-	s.preempter.evacuate()
+	s.preempter.Evacuate()
 }
 
 // runCycle runs a scheduling cycle if any task waits.
@@ -40,11 +40,11 @@ func (s *State) runCycle() {
 		p = s.launchProbe()
 	} else {
 		p = s.cycleUntilStable(s.reserve.Head())
-		if s.expireNominations() { // expired nominations make GPUs available to all
+		if s.preempter.ExpireNominations(func(t *model.Task) bool { return !s.bounded(t) }) { // expired nominations make GPUs available to all
 			p = s.cycleUntilStable(s.reserve.Head())
 		}
-		s.preempter.rotate(p.Blocked())
-		s.preempter.preempt(p)
+		s.preempter.Rotate(p.Blocked())
+		s.preempter.Preempt(p.Cycle)
 	}
 	s.queue.FairTick()
 	if s.placer.Predicts() && p.Head() != nil && s.again <= s.Now() { // with time, a rejected placement may become acceptable
@@ -66,7 +66,7 @@ func (s *State) cycleUntilStable(before reserve.Head) *cycle {
 // the users, and with preemption it may end a nomination for which other tasks were
 // rejected. Then the cycle ends, and the caller repeats it.
 func (s *State) cycle(before reserve.Head) *cycle {
-	s.preempter.released = false
+	s.preempter.BeginCycle()
 	p := &cycle{Cycle: s.placer.BeginCycle(before)}
 	if s.queue.ByPriority() {
 		s.byPriority(p)
@@ -78,7 +78,7 @@ func (s *State) cycle(before reserve.Head) *cycle {
 		if s.placer.Policy().Critical {
 			s.startCritical(p)
 		}
-		if p.reordered = s.preempter.released; p.reordered {
+		if p.reordered = s.preempter.Released(); p.reordered {
 			return p
 		}
 		s.queue.SetReach(1, s.scanQueue(p, s.queue.Main()))
@@ -112,7 +112,7 @@ func (s *State) byPriority(p *cycle) {
 			}
 			if q == 1 && !ahead && s.placer.Policy().Critical {
 				s.startCritical(p)
-				ahead, p.reordered = true, s.preempter.released
+				ahead, p.reordered = true, s.preempter.Released()
 			}
 			passed := 0
 			if !p.reordered {
@@ -157,7 +157,7 @@ func (s *State) scanQueue(p *cycle, lanes []queue.Lane) int {
 						line.Remove(i)
 						s.bind(t, gpus)
 						launched = true
-						if s.queue.UpdateShareRank(t, lane) || s.preempter.released {
+						if s.queue.UpdateShareRank(t, lane) || s.preempter.Released() {
 							p.reordered = true
 							return passed
 						}

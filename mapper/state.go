@@ -11,6 +11,7 @@ import (
 	"carma/mapper/place"
 	"carma/mapper/policy"
 	"carma/mapper/predict"
+	"carma/mapper/preempt"
 	"carma/mapper/queue"
 	"carma/mapper/reserve"
 )
@@ -27,7 +28,7 @@ type State struct {
 	reserve   *reserve.Reservations
 	placer    *place.Placer
 	learner   *learner
-	preempter *preempter
+	preempter *preempt.Preempter
 
 	paused    *model.Cordon    // of launching, or nil
 	notBefore units.Instant    // no launch before this (option Interval)
@@ -60,7 +61,7 @@ func New(opt model.Options) *State {
 
 // wire makes the parts that hold nothing but references to others.
 func (s *State) wire() {
-	s.preempter = &preempter{Ledger: s.Ledger, users: s.users, predictor: s.predictor, queue: s.queue, reserve: s.reserve, placer: s.placer}
+	s.preempter = preempt.New(s.Ledger, s.users, s.predictor, s.queue, s.reserve, s.placer)
 	s.learner = &learner{s.Ledger, s.users, s.predictor, s.queue, s.placer, s.preempter}
 }
 
@@ -113,7 +114,7 @@ func (s *State) take(ev model.Event) {
 	case model.DevicesChecked:
 		s.devicesChecked(ev)
 	case model.SuspendAsked:
-		s.preempter.suspendAsked(ev)
+		s.preempter.SuspendRequested(ev)
 	case model.SuspendDone:
 		s.suspended(ev)
 	case model.ResumeAsked:
@@ -141,7 +142,7 @@ func (s *State) take(ev model.Event) {
 	case model.Unreserved:
 		s.unreserved(ev)
 	case model.Pinned:
-		s.preempter.pinned(ev)
+		s.preempter.Pin(ev)
 	case model.Removed:
 	case model.OrphanAdopted:
 		s.adoptOrphan(ev)
@@ -152,7 +153,7 @@ func (s *State) take(ev model.Event) {
 	default:
 		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
 	}
-	s.preempter.enforceGrants()
+	s.preempter.EnforceGrants()
 	s.followUp()
 	s.expire() // after the event: an attempt that ends exactly at its limit has met it
 }
@@ -167,7 +168,7 @@ func (s *State) configure(ev model.Configured) {
 	s.Configure(ev.Options, p.IdleOnly)
 	s.placer.SetPolicy(p)
 	if !s.Ledger.Options().Preempts() {
-		s.preempter.clearAllNominations()
+		s.preempter.ClearAllNominations()
 	}
 	s.again = 0
 	if s.Ledger.Options().LaunchesAtOnce == 0 { // a later limit counts the launches from then on
@@ -178,8 +179,8 @@ func (s *State) configure(ev model.Configured) {
 		s.SetTimer(next, ledger.Timer{})
 	}
 	s.queue.Configured()
-	s.preempter.watchSlots()
-	s.preempter.judgeIdles()
+	s.preempter.SetSlotTimers()
+	s.preempter.HandleAllIdle()
 }
 
 // enqueue puts a task without grants into its queue.
@@ -224,9 +225,9 @@ func (s *State) onStarted(t *model.Task, a *model.Attempt, since units.Instant) 
 		g.Settle()
 	}
 	s.SetTimer(s.Now().Add(s.Ledger.Options().WarmUp), ledger.Timer{})
-	s.preempter.notePreemptible(t)
+	s.preempter.SetPreemptionTimers(t)
 	for _, grant := range a.Grants { // samples come only when something changes
-		s.preempter.checkIdle(s.GPU(grant.GPU))
+		s.preempter.CheckActivity(s.GPU(grant.GPU))
 	}
 	if ends := s.SlotEnds(t); ends != units.Never {
 		s.SetTimer(ends, ledger.Timer{})

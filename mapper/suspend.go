@@ -2,10 +2,10 @@ package mapper
 
 import (
 	"slices"
-	"time"
 
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/preempt"
 )
 
 // A task can be suspended without ending it: its container is frozen, and its GPU memory
@@ -19,60 +19,6 @@ import (
 // It waits before all tasks of its priority, or until somebody asks to resume it. In all
 // three phases it may end, and may be stopped.
 
-func (pre *preempter) suspendAsked(ev model.SuspendAsked) {
-	t := pre.TaskByID(ev.Task)
-	if pre.CannotSuspend(ev.Task).Code != "" {
-		return
-	}
-	why := model.Reason{Code: model.ReasonSuspended, Name: ev.By, Text: ev.Why}
-	pre.suspend(t, suspensionFor(why, pre.SuspendableOn(t)), why)
-}
-
-// suspend suspends a running task.
-func (pre *preempter) suspend(t *model.Task, what model.Suspension, why model.Reason) {
-	what.InPlace = t.VacatesFor(why)
-	pre.suspendAs(t, what, why)
-}
-
-// suspendAs suspends a running task by the method in what.InPlace.
-func (pre *preempter) suspendAs(t *model.Task, what model.Suspension, why model.Reason) {
-	if !pre.Recorded().MaySuspend(t.ID, why) {
-		return
-	}
-	what.Lent = pre.LendsMemory(t)
-	pre.beginSuspension(t, what)
-	pre.Decide(model.Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.InPlace})
-}
-
-// beginSuspension begins a suspension: the task does no work from now on.
-func (pre *preempter) beginSuspension(t *model.Task, what model.Suspension) {
-	pre.predictor.UpdateWork(t)
-	t.Phase, t.Suspension = model.Suspending, &what
-	pre.bookSuspendedMemory(t)
-	for _, grant := range t.Current().Grants {
-		pre.predictor.TasksChanged([]*model.GPU{pre.GPU(grant.GPU)})
-	}
-}
-
-// bookSuspendedMemory allocates host memory for the GPU memory of a suspended task.
-func (pre *preempter) bookSuspendedMemory(t *model.Task) {
-	h := pre.Host(t.Last().Host.Node)
-	if h == nil {
-		return
-	}
-	if r := h.Resident(t.ID); r != nil {
-		free := h.FreeMemory()
-		r.SuspendedMemory, r.Lent = t.SuspendedMemory(), t.LentMemory()
-		h.Settle()
-		if h.FreeMemory() > free { // others may have what it lends
-			pre.MarkDirty()
-		}
-	}
-}
-
-// suspendedTime returns the total time for which the current attempt has been suspended.
-func (pre *preempter) suspendedTime(t *model.Task) time.Duration { return t.SuspendedBy(pre.Now()) }
-
 // suspended handles the answer to [model.Suspend].
 func (s *State) suspended(ev model.SuspendDone) {
 	t := s.TaskByID(ev.Task)
@@ -82,8 +28,8 @@ func (s *State) suspended(ev model.SuspendDone) {
 	if ev.Failure != "" {
 		why := t.Suspension.Reason
 		t.Reason, t.Last().Stays = model.Reason{Code: model.ReasonNotSuspended, Text: ev.Failure}, true
-		s.preempter.backRunning(t)
-		s.preempter.keepRunning(t, why)
+		s.preempter.SetRunning(t)
+		s.preempter.SuspensionFailed(t, why)
 		return
 	}
 	a, away := t.Current(), t.Suspension
@@ -92,7 +38,7 @@ func (s *State) suspended(ev model.SuspendDone) {
 		a.Peak = max(a.Peak, s.GPU(grant.GPU).Resident(t.ID).Peak)
 	}
 	s.HoldsAgain(t)
-	s.preempter.onSuspended(t, away.Reason)
+	s.preempter.OnSuspended(t, away.Reason)
 	s.users.Release(t)
 	for _, grant := range a.Grants {
 		s.takeOff(s.GPU(grant.GPU), t.ID)
@@ -113,7 +59,7 @@ func (s *State) forceSuspend(t *model.Task, d model.Suspend) {
 	if t.Phase != model.Running || t.Last().N != d.Attempt {
 		return
 	}
-	what := suspensionFor(d.Reason, d.Host)
+	what := preempt.SuspensionFor(d.Reason, d.Host)
 	what.Lent, what.InPlace = d.Lent, d.Leave
 	if f := s.TaskByID(what.Preemptor()); s.Ledger.Options().Preempts() && f != nil && f.Waiting() {
 		for _, grant := range t.Current().Grants[:min(t.GPUs, f.GPUs)] {
@@ -122,5 +68,5 @@ func (s *State) forceSuspend(t *model.Task, d model.Suspend) {
 			}
 		}
 	}
-	s.preempter.beginSuspension(t, what)
+	s.preempter.BeginSuspension(t, what)
 }

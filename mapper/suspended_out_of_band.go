@@ -1,6 +1,9 @@
 package mapper
 
-import "carma/mapper/model"
+import (
+	"carma/mapper/model"
+	"carma/mapper/preempt"
+)
 
 // suspendedOutOfBand records the suspension without a check whether the driver could
 // suspend the task now and whether there is host memory. The answer to its decision says
@@ -11,7 +14,7 @@ func (s *State) suspendedOutOfBand(ev model.SuspendedOutOfBand) {
 		return
 	}
 	why := model.Reason{Code: model.ReasonFoundAway}
-	what := suspensionFor(why, s.SuspendableOn(t))
+	what := preempt.SuspensionFor(why, s.SuspendableOn(t))
 	what.InPlace = ev.Left
-	s.preempter.suspendAs(t, what, why)
+	s.preempter.SuspendAs(t, what, why)
 }

@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/mapper/preempt"
 )
 
 // swapState returns a state with a GPU of 40 GiB with a task of 30 GiB that runs for the given
@@ -53,23 +54,23 @@ func TestWhoIsSwapped(t *testing.T) {
 		before func(s *State, at units.Instant)
 		want   int
 	}{
-		{name: "a short one for a long one", long: 5 * time.Hour, after: wayTurn, run: 6 * minute, want: 1},
-		{name: "the option is off", long: 5 * time.Hour, after: wayTurn, run: 6 * minute, change: func(o *model.Options) { o.SwapShorter, o.FillHeld = false, true }},
-		{name: "it has just started", long: 5 * time.Hour, after: wayTurn - 1, run: 6 * minute},
+		{name: "a short one for a long one", long: 5 * time.Hour, after: preempt.SwappableAfter, run: 6 * minute, want: 1},
+		{name: "the option is off", long: 5 * time.Hour, after: preempt.SwappableAfter, run: 6 * minute, change: func(o *model.Options) { o.SwapShorter, o.FillHeld = false, true }},
+		{name: "it has just started", long: 5 * time.Hour, after: preempt.SwappableAfter - 1, run: 6 * minute},
 		{name: "it ends soon", long: 40 * minute, after: 39 * minute, run: 6 * minute},
-		{name: "less is saved than twice what it costs", after: wayTurn, r: model.Request{TimeLimit: 7 * minute}, run: 9 * minute, before: tells(wayTurn + 16*minute)},
-		{name: "more is", after: wayTurn, r: model.Request{TimeLimit: 7 * minute}, run: 9 * minute, before: tells(wayTurn + 20*minute), want: 1},
-		{name: "not known how long it takes", long: 5 * time.Hour, after: wayTurn},
-		{name: "a time limit tells", long: 5 * time.Hour, after: wayTurn, r: model.Request{TimeLimit: 5 * minute}, want: 1},
-		{name: "as likely as not longer than half an hour", long: 5 * time.Hour, after: wayTurn, run: 16 * minute},
-		{name: "not known how long the other takes", after: wayTurn, run: minute},
-		{name: "on two GPUs", long: 5 * time.Hour, after: wayTurn, r: model.Request{GPUs: 2}, run: 6 * minute},
-		{name: "of lower priority", long: 5 * time.Hour, after: wayTurn, r: model.Request{Priority: model.Low}, run: 6 * minute},
-		{name: "no host memory", long: 5 * time.Hour, after: wayTurn, run: 6 * minute, before: func(s *State, at units.Instant) {
+		{name: "less is saved than twice what it costs", after: preempt.SwappableAfter, r: model.Request{TimeLimit: 7 * minute}, run: 9 * minute, before: tells(preempt.SwappableAfter + 16*minute)},
+		{name: "more is", after: preempt.SwappableAfter, r: model.Request{TimeLimit: 7 * minute}, run: 9 * minute, before: tells(preempt.SwappableAfter + 20*minute), want: 1},
+		{name: "not known how long it takes", long: 5 * time.Hour, after: preempt.SwappableAfter},
+		{name: "a time limit tells", long: 5 * time.Hour, after: preempt.SwappableAfter, r: model.Request{TimeLimit: 5 * minute}, want: 1},
+		{name: "as likely as not longer than half an hour", long: 5 * time.Hour, after: preempt.SwappableAfter, run: 16 * minute},
+		{name: "not known how long the other takes", after: preempt.SwappableAfter, run: minute},
+		{name: "on two GPUs", long: 5 * time.Hour, after: preempt.SwappableAfter, r: model.Request{GPUs: 2}, run: 6 * minute},
+		{name: "of lower priority", long: 5 * time.Hour, after: preempt.SwappableAfter, r: model.Request{Priority: model.Low}, run: 6 * minute},
+		{name: "no host memory", long: 5 * time.Hour, after: preempt.SwappableAfter, run: 6 * minute, before: func(s *State, at units.Instant) {
 			s.Step(model.HostsFound{At: at, Hosts: []model.HostInfo{{Total: 20 * units.GiB, Memory: 20 * units.GiB}}})
 		}},
-		{name: "it was away for nearly half of its time", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.TaskByID(1).Last().SuspendedTime = 148 * minute }},
-		{name: "it was away for less", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.TaskByID(1).Last().SuspendedTime = 144 * minute }, want: 1},
+		{name: "it was away for nearly half of its time", long: 5 * time.Hour, after: preempt.SwappableAfter, run: 2 * minute, before: func(s *State, _ units.Instant) { s.TaskByID(1).Last().SuspendedTime = 148 * minute }},
+		{name: "it was away for less", long: 5 * time.Hour, after: preempt.SwappableAfter, run: 2 * minute, before: func(s *State, _ units.Instant) { s.TaskByID(1).Last().SuspendedTime = 144 * minute }, want: 1},
 	} {
 		s, at := swapState(t, c.long, c.change)
 		at = at.Add(c.after)
@@ -94,7 +95,7 @@ func TestSwapWaits(t *testing.T) {
 	s.Step(model.GPUsFound{At: at, GPUs: []model.GPUInfo{{ID: "a", Capacity: 40 * units.GiB, Suspend: model.SuspendHere}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, Suspend: model.SuspendHere}}})
 	timed(s, at, model.Request{ID: 2, GPUs: 1}, 30, 5*time.Hour)
 	s.Step(model.Started{At: at, Task: 2, Attempt: 1})
-	at = at.Add(wayTurn)
+	at = at.Add(preempt.SwappableAfter)
 	tells(12*time.Minute)(s, at)
 	if ids := left(timed(s, at, model.Request{ID: 3, GPUs: 1}, 30, time.Minute)); len(ids) != 0 {
 		t.Errorf("%v make way for the first, for which a GPU is ready soon", ids)

@@ -12,11 +12,11 @@ func (s *State) expire() {
 		if s.IsDelay(d) {
 			s.due(s.TaskByID(d.Task))
 		} else if s.IsIdleCheck(d) {
-			s.preempter.judgeIdle(s.TaskByID(d.Task))
+			s.preempter.HandleIdle(s.TaskByID(d.Task))
 		} else if s.IsTimeLimit(d) {
 			t := s.TaskByID(d.Task)
 			t.TimedOut = true
-			s.preempter.stop(t, model.Reason{Code: model.ReasonTimeLimit, Span: t.TimeLimit})
+			s.preempter.Stop(t, model.Reason{Code: model.ReasonTimeLimit, Span: t.TimeLimit})
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package mapper
+package preempt
 
 import (
 	"cmp"
@@ -7,28 +7,29 @@ import (
 
 	"carma/mapper/ledger"
 	"carma/mapper/model"
+	"carma/mapper/place"
 )
 
-// preempt suspends tasks for waiting ones that may preempt them. Each of these gets GPUs
+// Preempt suspends tasks for waiting ones that may preempt them. Each of these gets GPUs
 // that are nominated for no other.
-func (pre *preempter) preempt(p *cycle) {
+func (pre *Preempter) Preempt(c *place.Cycle) {
 	if !pre.Options().Preempts() {
 		return
 	}
 	pre.swapsTried, pre.before = 0, 0
-	if t := p.Favoured(); t != nil && !slices.Contains(p.Blocked(), t) {
+	if t := c.Favoured(); t != nil && !slices.Contains(c.Blocked(), t) {
 		pre.preemptFor(t)
 	}
-	for _, t := range p.Blocked() {
+	for _, t := range c.Blocked() {
 		pre.preemptFor(t)
 		pre.before++
 	}
 }
 
 // preemptFor suspends tasks for a waiting one, for the first reason that applies.
-func (pre *preempter) preemptFor(t *model.Task) {
+func (pre *Preempter) preemptFor(t *model.Task) {
 	switch {
-	case !t.Waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.Now() < t.WayAt.Add(wayAgain) || pre.IsNominated(t) && !t.ResumesInPlace():
+	case !t.Waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.Now() < t.WayAt.Add(PreemptRetry) || pre.IsNominated(t) && !t.ResumesInPlace():
 	case pre.reserve.MayFreeHeld(t) && pre.findVictims(t, model.ReasonFilled):
 	case pre.preempts(t) && pre.findVictims(t, model.ReasonMadeWay):
 	case pre.swaps(t):
@@ -38,7 +39,7 @@ func (pre *preempter) preemptFor(t *model.Task) {
 
 // preempts reports whether a waiting task may preempt others: for its priority, its
 // terminal, or because it has been suspended for long.
-func (pre *preempter) preempts(t *model.Task) bool {
+func (pre *Preempter) preempts(t *model.Task) bool {
 	if t.Phase == model.Suspended {
 		return pre.SuspendedTooLong(t)
 	}
@@ -47,31 +48,31 @@ func (pre *preempter) preempts(t *model.Task) bool {
 
 // isPreemptible reports whether running task v may be suspended for waiting task t, for a
 // reason.
-func (pre *preempter) isPreemptible(v, t *model.Task, why model.ReasonCode) bool {
-	if v.Terminal || !pre.canPreempt(v, why) {
+func (pre *Preempter) isPreemptible(v, t *model.Task, why model.ReasonCode) bool {
+	if v.Terminal || !pre.canSuspend(v, why) {
 		return false
 	}
 	a := v.Last()
 	ran := pre.Now().Sub(max(a.Started, a.Back))
 	switch {
 	case why == model.ReasonFilled:
-		return v.Priority <= t.Priority && a.Fills != 0 && ran >= wayRun
+		return v.Priority <= t.Priority && a.Fills != 0 && ran >= PreemptibleAfter
 	case why == model.ReasonSwapped:
-		return v.Priority <= t.Priority && ran >= wayTurn && pre.swapsFor(v, t)
+		return v.Priority <= t.Priority && ran >= SwappableAfter && pre.swapsFor(v, t)
 	case t.Phase == model.Suspended:
-		return v.Priority <= t.Priority && ran >= wayTurn && pre.suspendedTime(v) < pre.suspendedTime(t)
+		return v.Priority <= t.Priority && ran >= SwappableAfter && pre.suspendedTime(v) < pre.suspendedTime(t)
 	}
-	return (v.Priority < t.Priority || t.Terminal && v.Priority == t.Priority) && ran >= wayRun
+	return (v.Priority < t.Priority || t.Terminal && v.Priority == t.Priority) && ran >= PreemptibleAfter
 }
 
-// notePreemptible sets timers for the instants at which a started or resumed task becomes
+// SetPreemptionTimers sets timers for the instants at which a started or resumed task becomes
 // preemptible.
-func (pre *preempter) notePreemptible(t *model.Task) {
+func (pre *Preempter) SetPreemptionTimers(t *model.Task) {
 	if pre.Options().Preempts() && t.GPUs > 0 && !t.Terminal {
 		if pre.Options().MakeWay || t.Last().Fills != 0 {
-			pre.SetTimer(pre.Now().Add(wayRun), ledger.Timer{})
+			pre.SetTimer(pre.Now().Add(PreemptibleAfter), ledger.Timer{})
 		}
-		pre.SetTimer(pre.Now().Add(wayTurn), ledger.Timer{})
+		pre.SetTimer(pre.Now().Add(SwappableAfter), ledger.Timer{})
 	}
 }
 
@@ -85,7 +86,7 @@ type preemption struct {
 
 // findVictims suspends the cheapest victims, so that a waiting task has its GPUs. If that
 // does not help, or others are being suspended already, it suspends none.
-func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
+func (pre *Preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 	var ways []preemption
 	for _, g := range pre.GPUList() {
 		if w, ok := pre.cheapestPreemption(t, g, why); ok {
@@ -109,42 +110,21 @@ func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 		w.g.Changed()
 	}
 	t.WayAt = pre.Now()
-	pre.SetTimer(pre.Now().Add(wayAgain), ledger.Timer{})
+	pre.SetTimer(pre.Now().Add(PreemptRetry), ledger.Timer{})
 	for _, v := range victims {
-		pre.preemptTask(v, pre.preemptionReason(t, why))
+		pre.displace(displacement{v, pre.preemptionReason(t, why), suspendOnly})
 	}
 	return true
 }
 
 // preemptionReason returns the reason for which a task is suspended for a waiting one.
-func (pre *preempter) preemptionReason(t *model.Task, why model.ReasonCode) model.Reason {
+func (pre *Preempter) preemptionReason(t *model.Task, why model.ReasonCode) model.Reason {
 	r := model.Reason{Code: why, Task: t.ID}
 	if why == model.ReasonSwapped {
 		n, _ := pre.predictor.LongestRun(t)
 		r.Most = n.Round(time.Second)
 	}
 	return r
-}
-
-// nominateOriginal nominates the GPUs on which a suspended task must resume for it, if
-// their residents cannot be preempted: otherwise other tasks would repeatedly start
-// there.
-func (pre *preempter) nominateOriginal(t *model.Task) {
-	if !t.ResumesInPlace() {
-		return
-	}
-	t.WayAt = pre.Now()
-	pre.SetTimer(pre.Now().Add(wayAgain), ledger.Timer{})
-	for _, from := range t.Suspension.From { // all or none: two tasks that need the same GPUs would wait for each other
-		if g := pre.GPU(from.GPU); g == nil || g.NominatedFor != 0 && g.NominatedFor != t.ID {
-			return
-		}
-	}
-	for _, from := range t.Suspension.From {
-		g := pre.GPU(from.GPU)
-		g.NominatedFor = t.ID
-		pre.placer.NominationChanged(g)
-	}
 }
 
 // pickPreemptions returns the n cheapest preemptions that are all on one machine, for which
@@ -187,7 +167,7 @@ func victimsOn(ways []preemption) (all []*model.Task) {
 }
 
 // cheapestPreemption returns the cheapest preemption that makes room for a task on a GPU.
-func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.ReasonCode) (best preemption, ok bool) {
+func (pre *Preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.ReasonCode) (best preemption, ok bool) {
 	after := g.Clone()
 	var yield []*model.Task
 	for _, r := range g.Residents {
@@ -202,7 +182,7 @@ func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.
 		return preemption{g, nil, pre.addedBy(t, after)}, true
 	}
 	slices.SortStableFunc(yield, func(a, b *model.Task) int { return cmp.Compare(pre.victimCost(a), pre.victimCost(b)) })
-	yield = yield[:min(len(yield), wayMost)]
+	yield = yield[:min(len(yield), maxVictims)]
 	for set := uint(1); set < 1<<len(yield); set++ {
 		then := after.Clone()
 		var victims []*model.Task
@@ -227,17 +207,17 @@ func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.
 
 // victimCost returns the cost of suspending a task, without the time until it resumes:
 // its memory copies, and more the longer it was already suspended.
-func (pre *preempter) victimCost(v *model.Task) float64 {
+func (pre *Preempter) victimCost(v *model.Task) float64 {
 	whole, _ := pre.predictor.RunTime(v)
-	return 2*float64(pre.SuspendableOn(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
+	return 2*float64(pre.SuspendableOn(v))/copySpeed + suspendedCost*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
 }
 
-// wayStretch is the cost, in seconds, of suspending a task that has already been
+// suspendedCost is the cost, in seconds, of suspending a task that has already been
 // suspended for as long as its run time.
-const wayStretch = 3600
+const suspendedCost = 3600
 
 // addedBy returns the seconds that a placement adds to all completion times.
-func (pre *preempter) addedBy(t *model.Task, g *model.GPU) float64 {
+func (pre *Preempter) addedBy(t *model.Task, g *model.GPU) float64 {
 	if !pre.placer.Predicts() {
 		return 0
 	}
@@ -246,7 +226,7 @@ func (pre *preempter) addedBy(t *model.Task, g *model.GPU) float64 {
 
 // stays returns the time, in seconds, for which a task is expected to keep its victims
 // suspended.
-func (pre *preempter) stays(t *model.Task, g *model.GPU) float64 {
+func (pre *Preempter) stays(t *model.Task, g *model.GPU) float64 {
 	if !pre.placer.Predicts() {
 		run, _ := pre.predictor.RunTime(t)
 		return min(run, ledger.SuspendedTooLongAfter).Seconds()
@@ -266,15 +246,15 @@ func (pre *preempter) stays(t *model.Task, g *model.GPU) float64 {
 // placed or no longer waits, or when no victim is being suspended any more and the task
 // still does not fit.
 const (
-	// wayAgain is the time until a task may preempt again, if it could not use the room.
-	wayAgain = 2 * time.Minute
-	// wayRun is the time that a task runs, after its start or resumption, before a task
-	// of higher priority may preempt it; wayTurn, before a suspended one may.
-	wayRun  = time.Minute
-	wayTurn = 10 * time.Minute
-	// waySpeed is the assumed speed at which memory is copied, in bytes per second
+	// PreemptRetry is the time until a task may preempt again, if it could not use the room.
+	PreemptRetry = 2 * time.Minute
+	// PreemptibleAfter is the time that a task runs, after its start or resumption, before a task
+	// of higher priority may preempt it; SwappableAfter, before a suspended one may.
+	PreemptibleAfter = time.Minute
+	SwappableAfter   = 10 * time.Minute
+	// copySpeed is the assumed speed at which memory is copied, in bytes per second
 	// (cuda-checkpoint issue 29: 80 GB in 15 s).
-	waySpeed = 5e9
-	// wayMost is the largest number of tasks on a GPU of which all subsets are tried.
-	wayMost = 6
+	copySpeed = 5e9
+	// maxVictims is the largest number of tasks on a GPU of which all subsets are tried.
+	maxVictims = 6
 )

@@ -1,15 +1,15 @@
-package mapper
+package preempt
 
 import (
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
-// evacuate moves tasks off cordoned GPUs with Cordon.Move to GPUs with room. It runs
+// Evacuate moves tasks off cordoned GPUs with Cordon.Move to GPUs with room. It runs
 // after waiting tasks were placed. It moves one task at a time for each kind of card, so
 // that no task waits for room that another one has taken. A task that cannot be moved
 // continues.
-func (pre *preempter) evacuate() {
+func (pre *Preempter) Evacuate() {
 	for _, g := range pre.GPUList() {
 		if g.Cordon == nil || !g.Cordon.Move || pre.movesFrom(g) {
 			continue
@@ -17,7 +17,7 @@ func (pre *preempter) evacuate() {
 		why := model.Reason{Code: model.ReasonDrained, Name: g.Cordon.By, Text: g.Cordon.Why, GPU: g.Index}
 		for i := range g.Residents {
 			t := pre.TaskByID(g.Residents[i].Task)
-			if pre.canPreempt(t, why.Code) && pre.lookForRest(t) && pre.fitsElsewhere(t) && pre.preemptTask(t, why) {
+			if pre.canSuspend(t, why.Code) && pre.lookForRest(t) && pre.fitsElsewhere(t) && pre.displace(displacement{t, why, suspendOnly}) {
 				break
 			}
 		}
@@ -26,7 +26,7 @@ func (pre *preempter) evacuate() {
 
 // lookForRest reports whether a task has run long enough to be suspended again. If not,
 // it sets a timer for that instant.
-func (pre *preempter) lookForRest(t *model.Task) bool {
+func (pre *Preempter) lookForRest(t *model.Task) bool {
 	at := pre.RestedAt(t.Last())
 	if at > pre.Now() {
 		pre.SetTimer(at, ledger.Timer{})
@@ -36,7 +36,7 @@ func (pre *preempter) lookForRest(t *model.Task) bool {
 
 // movesFrom reports whether a task is being moved off a cordoned GPU of g's model and
 // machine.
-func (pre *preempter) movesFrom(g *model.GPU) bool {
+func (pre *Preempter) movesFrom(g *model.GPU) bool {
 	return pre.AnyTask(func(t *model.Task) bool {
 		a := t.Suspension
 		if a == nil || a.Reason.Code != model.ReasonDrained || t.StopReason.Code != "" {
@@ -52,7 +52,7 @@ func (pre *preempter) movesFrom(g *model.GPU) bool {
 }
 
 // fitsElsewhere reports whether another GPU would take a running task now.
-func (pre *preempter) fitsElsewhere(t *model.Task) bool {
+func (pre *Preempter) fitsElsewhere(t *model.Task) bool {
 	probe := pre.asSuspended(t)
 	var fitting []*model.GPU
 	for _, g := range pre.GPUList() {

@@ -1,4 +1,4 @@
-package mapper
+package preempt
 
 import (
 	"slices"
@@ -6,7 +6,8 @@ import (
 	"carma/mapper/model"
 )
 
-func (pre *preempter) pinned(ev model.Pinned) {
+// Pin restricts a task to some GPUs. A task that runs on others is displaced.
+func (pre *Preempter) Pin(ev model.Pinned) {
 	t := pre.TaskByID(ev.Task)
 	if t == nil || t.GPUs == 0 {
 		return
@@ -27,14 +28,14 @@ func (pre *preempter) pinned(ev model.Pinned) {
 }
 
 // evictPinned suspends or stops a task that runs on a GPU to which it is not pinned.
-func (pre *preempter) evictPinned(t *model.Task, by string) {
+func (pre *Preempter) evictPinned(t *model.Task, by string) {
 	if !slices.ContainsFunc(t.Current().Grants, func(g model.Grant) bool { return !t.MayUse(g.GPU) }) {
 		return
 	}
 	why := model.Reason{Code: model.ReasonMoved, Name: by}
-	if pre.canPreempt(t, why.Code) && pre.goesElsewhere(t, func(g *model.GPU) bool { return t.MayUse(g.ID) }) && pre.preemptTask(t, why) {
+	if pre.canSuspend(t, why.Code) && pre.goesElsewhere(t, func(g *model.GPU) bool { return t.MayUse(g.ID) }) && pre.displace(displacement{t, why, suspendOnly}) {
 		return
 	}
 	t.Recall = &model.PendingRequeue{By: by}
-	pre.stop(t, why)
+	pre.Stop(t, why)
 }

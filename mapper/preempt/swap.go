@@ -1,4 +1,4 @@
-package mapper
+package preempt
 
 import (
 	"slices"
@@ -13,9 +13,9 @@ import (
 // than it costs the others. Host memory, nomination and resumption are as for preemption
 // (preempt.go).
 const (
-	// swapMost is the longest likely run time of a task for which a longer one is
+	// SwapMost is the longest likely run time of a task for which a longer one is
 	// suspended.
-	swapMost = 30 * time.Minute
+	SwapMost = 30 * time.Minute
 	// swapGain is the least ratio of the waiting that a swap saves to its cost, and of
 	// the remaining time of the victim to the run time of the other; swapLeast is the
 	// least waiting saved.
@@ -30,12 +30,12 @@ const (
 
 // swaps reports whether a longer task may be suspended for a waiting one, because that is
 // known to be short.
-func (pre *preempter) swaps(t *model.Task) bool {
+func (pre *Preempter) swaps(t *model.Task) bool {
 	if !pre.Options().SwapShorter || t.Phase == model.Suspended || t.GPUs != 1 || pre.swapsTried >= swapTries {
 		return false
 	}
 	n, ok := pre.predictor.LongestRun(t)
-	if !ok || n > swapMost {
+	if !ok || n > SwapMost {
 		return false
 	}
 	pre.swapsTried++
@@ -44,7 +44,7 @@ func (pre *preempter) swaps(t *model.Task) bool {
 
 // swapsFor reports whether a running task is likely to continue for so much longer, and
 // was suspended so little, that it may be suspended for a shorter one.
-func (pre *preempter) swapsFor(v, t *model.Task) bool {
+func (pre *Preempter) swapsFor(v, t *model.Task) bool {
 	whole, basis := pre.predictor.RunTime(v)
 	if basis == predict.Guessed {
 		return false
@@ -55,7 +55,7 @@ func (pre *preempter) swapsFor(v, t *model.Task) bool {
 }
 
 // gains reports whether the waiting that a swap saves is worth its cost to the others.
-func (pre *preempter) gains(t *model.Task, picked []preemption) bool {
+func (pre *Preempter) gains(t *model.Task, picked []preemption) bool {
 	cost := 0.0
 	for _, w := range picked {
 		cost += w.cost
@@ -70,7 +70,7 @@ func (pre *preempter) gains(t *model.Task, picked []preemption) bool {
 
 // waitOf returns the expected wait of a task for a GPU, in seconds, or 0 if not known:
 // each task before it gets one of the GPUs as they become ready.
-func (pre *preempter) waitOf(t *model.Task) float64 {
+func (pre *Preempter) waitOf(t *model.Task) float64 {
 	var ready []units.Instant
 	for _, g := range pre.GPUList() {
 		if pre.placer.ReservedForOther(t, g) {
