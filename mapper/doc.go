@@ -81,7 +81,7 @@
 //     Kept by runner/load.go (load), runner/restart.go (resumeAttempts).
 //  16. Change nothing that the State returns, and keep no pointer of [State.Task]
 //     over the next Step. Decisions are copies and may be kept.
-//     Kept by runner/execute.go (with).
+//     Kept by runner/record/record.go (WithTask).
 //  17. Send [model.ThroughputReported] when the output of tasks shows their speed: at most
 //     once a minute for each task, as a mean over a time with the same neighbours
 //     throughout. [State.Speed] says since when they are the same (it follows

@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/record"
 )
 
 // lossAccepted reports whether the loss of a part of the journal was accepted and the
@@ -84,7 +85,7 @@ func (r *Runner) lostEnds() (changes []*change, err error) {
 		if !row.Finished {
 			continue
 		}
-		rec, err := recordOf(row)
+		rec, err := record.Decode(row)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +107,7 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 		if model.TaskID(row.ID) <= r.state.LastID() {
 			continue
 		}
-		rec, err := recordOf(row)
+		rec, err := record.Decode(row)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +121,7 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 
 // lostEstimate returns an estimate for a task whose Estimated event was lost. It takes
 // the estimate in the record, else the declared memory, else a whole GPU.
-func lostEstimate(rec *Record) model.Estimate {
+func lostEstimate(rec *record.Record) model.Estimate {
 	switch {
 	case rec.Task.Estimate.Memory > 0:
 		return rec.Task.Estimate
@@ -143,8 +144,8 @@ func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string)
 			continue
 		}
 		r.Log.Warn().Int64("task", int64(s.task)).Int("attempt", s.attempt).Str("container", s.Name).Msg("a container that the journal does not know is taken in as a task")
-		changes = append(changes, &change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
-			return []model.Event{ev}, []*Record{rec}, nil
+		changes = append(changes, &change{keep: true, events: func(units.Instant) ([]model.Event, []*record.Record, error) {
+			return []model.Event{ev}, []*record.Record{rec}, nil
 		}})
 	}
 	return changes, left
@@ -182,7 +183,7 @@ func (r *Runner) ignoreContainers(ids []string) error {
 
 // orphanRecord makes an orphan's record and event from its labels, and from the known
 // data of its task.
-func (r *Runner) orphanRecord(s orphan) (*Record, model.OrphanAdopted, error) {
+func (r *Runner) orphanRecord(s orphan) (*record.Record, model.OrphanAdopted, error) {
 	ev := model.OrphanAdopted{At: r.Clock.Now(), Attempt: s.attempt}
 	grants, err := grantsOf(s.Labels)
 	if err != nil {
@@ -217,7 +218,7 @@ func (r *Runner) orphanRecord(s orphan) (*Record, model.OrphanAdopted, error) {
 		return nil, ev, errors.New("its labels do not say whose it is")
 	}
 	ev.Request = model.Request{ID: s.task, User: s.Labels[LabelUser], GPUs: len(grants), NoGPU: len(grants) == 0}
-	rec = &Record{
+	rec = &record.Record{
 		Submit: api.Submit{Image: s.Labels[LabelImage], Name: s.Labels[LabelName], GPUs: len(grants), NoGPU: len(grants) == 0},
 		Name:   s.Labels[LabelName], Nonce: nonce, User: s.Labels[LabelUser], UID: uid, GID: gid,
 		Detail: "taken in: the journal had lost this task, its container was found",

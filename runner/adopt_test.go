@@ -18,6 +18,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/record"
 )
 
 // grant returns the present allocation of a task on its first GPU.
@@ -160,7 +161,7 @@ func (g *rig) madeByOlderProgram() {
 			return !slices.Contains([]string{LabelInstance, LabelTask, LabelAttempt, LabelGrant, LabelGPUs, LabelName, LabelUser}, k)
 		})
 	})
-	g.editRecords(func(r *Record) { r.Nonce = "" })
+	g.editRecords(func(r *record.Record) { r.Nonce = "" })
 }
 
 // TestStrangersAreNotAdopted checks that a container with the attempt's name that another task
@@ -223,7 +224,7 @@ func TestNameTaken(t *testing.T) {
 }
 
 // editRecords changes the records in the journal of a daemon that is stopped.
-func (g *rig) editRecords(change func(*Record)) {
+func (g *rig) editRecords(change func(*record.Record)) {
 	g.t.Helper()
 	j, err := journal.Open(g.dir)
 	if err != nil {
@@ -236,12 +237,12 @@ func (g *rig) editRecords(change func(*Record)) {
 	}
 	var batch journal.Batch
 	for _, row := range rows {
-		rec, err := recordOf(row)
+		rec, err := record.Decode(row)
 		if err != nil {
 			g.t.Fatal(err)
 		}
 		change(rec)
-		batch.Tasks = append(batch.Tasks, rec.row())
+		batch.Tasks = append(batch.Tasks, rec.Row())
 	}
 	if _, err := j.Commit(batch); err != nil {
 		g.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"carma/internal/failpoint"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/tasklog"
 )
 
@@ -18,7 +19,7 @@ import (
 // workers take over, because every step may be repeated.
 type worker struct {
 	*Runner
-	rec     *Record
+	rec     *record.Record
 	launch  model.Launch
 	resumed bool // a restarted daemon continues the attempt
 	stop    *stopper
@@ -55,11 +56,11 @@ type worker struct {
 
 // startWorker starts the worker of a launch. Only the loop calls it.
 func (r *Runner) startWorker(l model.Launch, resumed bool) *worker {
-	rec, _ := r.records.get(l.Task)
+	rec, _ := r.records.Get(l.Task)
 	if rec == nil {
 		// Only a journal that somebody has edited has no record here.
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
-		rec = &Record{Task: model.Task{Request: model.Request{ID: l.Task}}}
+		rec = &record.Record{Task: model.Task{Request: model.Request{ID: l.Task}}}
 	}
 	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), resizing: newResizing()}
 	w.aside.begin(rec.Task.Phase)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"carma/runner/audit"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -31,13 +32,13 @@ func (r *Runner) subjectOf(ctx context.Context) rights.Caller {
 }
 
 // ownerOfTask returns the owner of a record's task.
-func ownerOfTask(rec *Record) rights.Owner {
+func ownerOfTask(rec *record.Record) rights.Owner {
 	return rights.Owner{UID: rec.UID, Name: rec.User, Open: rec.Submit.Visibility == VisibilityOpen}
 }
 
 // may reports whether the caller of a request may do something to a task. It decides which
 // parts an answer has; actions are checked with [Runner.authorize].
-func (r *Runner) may(ctx context.Context, a rights.Action, rec *Record) bool {
+func (r *Runner) may(ctx context.Context, a rights.Action, rec *record.Record) bool {
 	return r.policy().May(a, r.subjectOf(ctx), ownerOfTask(rec))
 }
 
@@ -48,13 +49,13 @@ func (r *Runner) mayServer(a rights.Action, who Caller) bool {
 
 // authorize refuses an act on a task that a caller may not do. The act of an administrator
 // is recorded, with a detail.
-func (r *Runner) authorize(who Caller, a rights.Action, rec *Record, detail string) error {
+func (r *Runner) authorize(who Caller, a rights.Action, rec *record.Record, detail string) error {
 	return r.decide(r.subject(who), a, ownerOfTask(rec), audit.Record{Task: int64(rec.ID()), Detail: detail}, "task "+rec.ID().String())
 }
 
 // authorizeGroup refuses an act on a group that a caller may not do. rec is one of its
 // tasks: one user has submitted all of them.
-func (r *Runner) authorizeGroup(who Caller, a rights.Action, rec *Record, detail string) error {
+func (r *Runner) authorizeGroup(who Caller, a rights.Action, rec *record.Record, detail string) error {
 	what := "group " + rec.Group
 	return r.decide(r.subject(who), a, ownerOfTask(rec), audit.Record{Object: what, Detail: detail}, what)
 }

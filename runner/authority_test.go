@@ -9,10 +9,11 @@ import (
 
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
-func ownsTask(who Caller, rec *Record) bool {
+func ownsTask(who Caller, rec *record.Record) bool {
 	return rights.Owns(rights.Caller{UID: who.UID, Name: who.Name}, ownerOfTask(rec))
 }
 

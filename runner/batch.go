@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/pull"
+	"carma/runner/record"
 )
 
 // submissionBatch is a submission that is not in the state yet.
@@ -28,7 +29,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 	if err != nil {
 		return api.SubmittedAll{}, err
 	}
-	var recs []*Record
+	var recs []*record.Record
 	if err := r.do(ctx, r.addition(s, in, credentialsFrom(ctx), &recs)); err != nil {
 		return api.SubmittedAll{}, err
 	}
@@ -41,10 +42,10 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 
 // addition returns the change that adds the prepared tasks of a submission. recs receives
 // their records.
-func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*Record) *change {
+func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*record.Record) *change {
 	return &change{
 		fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
-		events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 			events, all, err := r.plan(now, in)
 			if err != nil {
 				return nil, nil, err
@@ -119,7 +120,7 @@ func inTask(s api.Submission, i int, err error) error {
 
 // plan numbers and names the tasks of a submission and returns the events that
 // submit them. It changes only the candidates' records. Only the loop calls it.
-func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []*Record, error) {
+func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []*record.Record, error) {
 	if _, coming := r.GPUs.(gpu.Coming); coming && r.state.NumGPUs() == 0 {
 		return nil, nil, refusef(503, "the cluster has no GPUs now, and none that it had has a task; kubectl get resourceslices shows them; submit again when there are some")
 	}
@@ -139,7 +140,7 @@ func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []
 		p.size[c.rec.Submit.Part]++
 	}
 	var events []model.Event
-	var recs []*Record
+	var recs []*record.Record
 	for i, c := range in.tasks {
 		rec, part := c.rec, c.rec.Submit.Part
 		id := first + model.TaskID(i)
@@ -187,10 +188,10 @@ func (r *Runner) groupName(in *submissionBatch, first model.TaskID) (string, err
 
 // nameFree refuses a name that an unfinished task or group has.
 func (r *Runner) nameFree(option, name string) error {
-	if id := r.records.unfinishedNamed(name); id != 0 {
+	if id := r.records.UnfinishedNamed(name); id != 0 {
 		return refusef(409, "%s: task %d is called %s already and is not finished; choose another name, or `carma stop %s` first", option, id, name, name)
 	}
-	if r.records.openGroup(name) {
+	if r.records.OpenGroup(name) {
 		return refusef(409, "%s: a group is called %s already and is not finished; choose another name, or `carma stop --group %s` first", option, name, name)
 	}
 	if r.names[name] {
@@ -209,7 +210,7 @@ type batchPlan struct {
 }
 
 // name returns a task's name: as requested, else the group's with a distinguishing suffix.
-func (p *batchPlan) name(rec *Record, id model.TaskID) (string, error) {
+func (p *batchPlan) name(rec *record.Record, id model.TaskID) (string, error) {
 	sub := rec.Submit
 	name := sub.Name
 	switch {
@@ -266,7 +267,7 @@ func (p *batchPlan) request(c *admission, id model.TaskID) (model.Request, error
 
 // placeInArray returns the variables with a task's group and its place in an array. first
 // is the first task of that array.
-func placeInArray(rec *Record, first model.TaskID) []string {
+func placeInArray(rec *record.Record, first model.TaskID) []string {
 	var env []string
 	if rec.Group != "" {
 		env = append(env, "CARMA_GROUP="+rec.Group)

@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/engine"
+	"carma/runner/record"
 )
 
 // The canary is a container of carma's own. It has no GPU, no mount and no user of this
@@ -39,7 +40,7 @@ func (r *Runner) startCanaryIfDue() {
 		if r.work.Err() != nil {
 			return // the next daemon tries it again
 		}
-		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 			r.canaryRuns = false
 			return []model.Event{model.CanaryEnded{At: now, Outcome: outcome, Fault: fault}}, nil, nil
 		}})

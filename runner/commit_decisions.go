@@ -31,11 +31,11 @@ func (r *Runner) decided(seq int64, ev model.Event, decisions []model.Decision) 
 		if !ok {
 			continue
 		}
-		rec, _ := r.records.get(f.Task.ID)
+		rec, _ := r.records.Get(f.Task.ID)
 		if rec == nil {
 			continue // the record was removed after the task had finished
 		}
-		r.pending.Tasks = append(r.pending.Tasks, rec.with(f.Task).row())
+		r.pending.Tasks = append(r.pending.Tasks, rec.WithTask(f.Task).Row())
 	}
 	r.pending.Decided = seq
 	r.due = append(r.due, committedStep{ev, decisions})

@@ -10,6 +10,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // TestDoorkeeper: a user has a limited number of connections. Some places are only for root. A
@@ -117,9 +118,9 @@ func TestPages(t *testing.T) {
 	if err != nil || len(some) != pageTasks {
 		t.Errorf("one page has %d tasks (%v)", len(some), err)
 	}
-	wide := make([]*Record, 10)
+	wide := make([]*record.Record, 10)
 	for i := range wide {
-		wide[i] = &Record{Submit: api.Submit{Command: []string{strings.Repeat("x", pageBytes/3)}}}
+		wide[i] = &record.Record{Submit: api.Submit{Command: []string{strings.Repeat("x", pageBytes/3)}}}
 		wide[i].Task.ID = model.TaskID(10 - i)
 	}
 	if part, next := page(wide, 10); len(part) != 2 || next != 9 {

@@ -9,13 +9,14 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
 // alter changes one task that has not ended, if who may do so. why is the user's comment.
 // plan returns the event and the record, or the refusal; only the loop calls it, with the
 // task's state and record at that time. The change is durable when alter returns.
-func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *model.Task, rec *Record) (model.Event, *Record, error)) (*Record, error) {
+func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error)) (*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, err
@@ -27,10 +28,10 @@ func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, wh
 }
 
 // altered does what alter does, for a caller whose rights were checked.
-func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now units.Instant, t *model.Task, rec *Record) (model.Event, *Record, error)) (*Record, error) {
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error)) (*record.Record, error) {
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		t, open := r.state.Task(id)
-		rec, _ := r.records.get(id)
+		rec, _ := r.records.Get(id)
 		if !open || rec == nil {
 			return nil, nil, refusef(409, "task %d has ended; carma rerun %d runs it again", id, id)
 		}
@@ -41,7 +42,7 @@ func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now uni
 		if changed == nil {
 			return []model.Event{ev}, nil, nil
 		}
-		return []model.Event{ev}, []*Record{changed}, nil
+		return []model.Event{ev}, []*record.Record{changed}, nil
 	}})
 	if err != nil {
 		return nil, err
@@ -50,8 +51,8 @@ func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now uni
 }
 
 // Hold keeps a pending task from being launched.
-func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
-	return r.alter(ctx, who, rights.Hold, ref, n.Why, func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
+func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (*record.Record, error) {
+	return r.alter(ctx, who, rights.Hold, ref, n.Why, func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		switch {
 		case t.Phase == model.Resuming:
 			return nil, nil, refusef(409, "task %d is resuming; carma suspend %d when it runs, then carma hold %d", t.ID, t.ID, t.ID)
@@ -65,8 +66,8 @@ func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (
 }
 
 // Release releases a held task.
-func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, error) {
-	return r.alter(ctx, who, rights.Release, ref, "", func(now units.Instant, t *model.Task, rec *Record) (model.Event, *Record, error) {
+func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*record.Record, error) {
+	return r.alter(ctx, who, rights.Release, ref, "", func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
 		if t.Hold != nil && rec.Job != nil && t.Hold.Why == nextPod {
 			return nil, nil, refusef(409, "task %d waits for the next pod of its Job, and goes on by itself when there is one", t.ID)
 		}
@@ -81,8 +82,8 @@ func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, 
 }
 
 // Requeue stops a running or suspended task and puts it back into the queue.
-func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.RequeueRequest) (*Record, error) {
-	return r.alter(ctx, who, rights.Requeue, ref, q.Why, func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
+func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.RequeueRequest) (*record.Record, error) {
+	return r.alter(ctx, who, rights.Requeue, ref, q.Why, func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		if t.Alive() == nil || t.StopReason.Code != "" {
 			return nil, nil, refusef(409, "task %d does not run: it is %s", t.ID, t.Phase)
 		}
@@ -91,8 +92,8 @@ func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.Requ
 }
 
 // Move changes the place of a pending task among its owner's pending tasks.
-func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*Record, error) {
-	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
+func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*record.Record, error) {
+	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		if t.Phase == model.Suspended && r.state.Position(t.ID) == 0 {
 			return nil, nil, refusef(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
 		}
@@ -104,7 +105,7 @@ func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveReq
 }
 
 // Update changes the request of a task.
-func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Update) (*Record, error) {
+func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Update) (*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 			return nil, refusef(422, "--est-model: %v", err)
 		}
 	}
-	rec, err = r.altered(ctx, rec.ID(), func(now units.Instant, t *model.Task, rec *Record) (model.Event, *Record, error) {
+	rec, err = r.altered(ctx, rec.ID(), func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
 		if err := r.mayUpdate(t, rec, u); err != nil {
 			return nil, nil, err
 		}
@@ -170,7 +171,7 @@ func changeText(u api.Update) string {
 }
 
 // mayUpdate refuses changes that are no longer possible for a task.
-func (r *Runner) mayUpdate(t *model.Task, rec *Record, u api.Update) error {
+func (r *Runner) mayUpdate(t *model.Task, rec *record.Record, u api.Update) error {
 	switch {
 	case u.Shapes() && t.Alive() != nil:
 		return refusef(409, "task %d is %s; what it has booked can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
@@ -188,7 +189,7 @@ func (r *Runner) mayUpdate(t *model.Task, rec *Record, u api.Update) error {
 
 // changeOf returns a change in the mapper's form. c has the predictions for the changed
 // task.
-func (r *Runner) changeOf(t *model.Task, rec *Record, u api.Update, c *admission) (model.TaskUpdate, error) {
+func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *admission) (model.TaskUpdate, error) {
 	what := model.TaskUpdate{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
 	if u.Priority != nil {
 		what.Priority = new(priorities[*u.Priority])

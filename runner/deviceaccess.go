@@ -330,7 +330,7 @@ func (r *Runner) devicesChanged(key gpu.AttemptKey, now deviceCheck) {
 // its GPUs if only nodes are lost that GPUs share, or it is not known which GPU has which
 // node.
 func (r *Runner) lostGPUs(key gpu.AttemptKey, now deviceCheck) (lost []model.GPUID) {
-	rec, _ := r.records.get(key.Task)
+	rec, _ := r.records.Get(key.Task)
 	if rec == nil || rec.Task.Alive() == nil {
 		return nil
 	}
@@ -421,7 +421,7 @@ func (w *worker) deviceState() deviceCheck { return w.access.state(w.key()) }
 
 // recordedDevices returns the state of the attempt's devices as it is in the journal.
 func (w *worker) recordedDevices() deviceCheck {
-	rec, _ := w.records.get(w.launch.Task)
+	rec, _ := w.records.Get(w.launch.Task)
 	if rec == nil || rec.Task.Alive() == nil || rec.Task.Alive().N != w.launch.Attempt || rec.Task.Alive().Devices == nil {
 		return deviceCheck{State: devices.Unknown}
 	}

@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/limits"
+	"carma/runner/record"
 )
 
 //go:embed calibrate.py
@@ -54,7 +55,7 @@ func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api
 	}
 	began := time.Now()
 	first := r.devices()[gpus[0]]
-	rec := &Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
+	rec := &record.Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
 	rec.Task.NextExclusive = true
 	limited, cancel := context.WithTimeout(ctx, calibrateLimit)
 	defer cancel()
@@ -87,7 +88,7 @@ func (r *Runner) idleGPUs(ctx context.Context) (idle []model.GPUID, err error) {
 
 // calibrateOn runs the program to its end and returns its output. On simulated GPUs the
 // image's own program simulates it.
-func (r *Runner) calibrateOn(ctx context.Context, rec *Record, gpus []model.GPUID) (lines []string, err error) {
+func (r *Runner) calibrateOn(ctx context.Context, rec *record.Record, gpus []model.GPUID) (lines []string, err error) {
 	w := &worker{Runner: r, rec: rec, stop: newStopper(), noMPS: true, launch: model.Launch{Attempt: 1, Alone: true}}
 	for _, id := range gpus {
 		w.launch.Grants = append(w.launch.Grants, model.Grant{GPU: id, Memory: calibrateFree})

@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/limits"
+	"carma/runner/record"
 )
 
 // checkLimits reports for each GPU how the memory of tasks is limited, and why a stricter
@@ -67,7 +68,7 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 		return nil, err
 	}
 	var out []api.Check
-	rec := &Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
+	rec := &record.Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
 	for _, d := range r.ordered() {
 		c := api.Check{Name: fmt.Sprintf("proof on GPU %d", d.Index), Status: "ok"}
 		one, cancel := context.WithTimeout(ctx, proveLimit)
@@ -82,7 +83,7 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 	return append(out, r.proveSuspending(ctx, rec)...), nil
 }
 
-func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu model.GPUID) (seen string, err error) {
+func (r *Runner) proveOn(ctx context.Context, rec *record.Record, gpu model.GPUID) (seen string, err error) {
 	w := &worker{Runner: r, rec: rec, stop: newStopper(), launch: model.Launch{
 		Attempt: 1, Grants: []model.Grant{{GPU: gpu, Memory: proveGrant}},
 	}}

@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/record"
 	"carma/runner/suspend"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // proveSuspending suspends and resumes a small CUDA program on each idle GPU, in a
 // container of image.
-func (r *Runner) proveSuspending(ctx context.Context, rec *Record) []api.Check {
+func (r *Runner) proveSuspending(ctx context.Context, rec *record.Record) []api.Check {
 	notTried := func(gpus, why string) []api.Check {
 		return []api.Check{{Name: "proof of suspending", Status: "ok", Detail: "not tried" + gpus + ": " + why}}
 	}
@@ -81,7 +82,7 @@ func (e *unfitImage) Error() string {
 }
 
 // proveSuspendOn makes the proof on one GPU, and returns the observations.
-func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id model.GPUID) (seen string, err error) {
+func (r *Runner) proveSuspendOn(ctx context.Context, rec *record.Record, id model.GPUID) (seen string, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return "", err

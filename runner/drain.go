@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -27,7 +28,7 @@ func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
 	if err != nil {
 		return info, err
 	}
-	err = r.do(ctx, &change{events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	err = r.do(ctx, &change{events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		if r.draining.Swap(true) {
 			return nil, nil, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -25,7 +26,7 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 		return refusef(422, "move is for GPUs that are drained; leave it out to open them")
 	}
 	var ids []model.GPUID
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		all, to := r.state.GPUs(), closure(now, who, q)
 		for _, g := range all {
 			if q.All && !outlasts(g.Cordon, to) {
@@ -64,7 +65,7 @@ func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequ
 	if q.Move {
 		return refusef(422, "move is for GPUs: what runs goes on while launching is paused; carma drain --move moves it")
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		return []model.Event{model.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
 	}})
 }

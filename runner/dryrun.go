@@ -8,6 +8,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // Preview returns the result that a submission would have now. Nothing is submitted.
@@ -17,7 +18,7 @@ func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api
 		return api.Preview{}, err
 	}
 	var events []model.Event
-	var recs []*Record
+	var recs []*record.Record
 	var then *mapper.State
 	var refused error
 	err = r.look(ctx, func(now *mapper.State) {
@@ -58,7 +59,7 @@ func unknownImage(ctx context.Context, err error) string {
 	return ""
 }
 
-func (r *Runner) previewTask(then *mapper.State, rec *Record, c *admission, started map[model.TaskID]model.Launch) api.PreviewTask {
+func (r *Runner) previewTask(then *mapper.State, rec *record.Record, c *admission, started map[model.TaskID]model.Launch) api.PreviewTask {
 	v := api.PreviewTask{
 		Name: rec.Name, Image: rec.Submit.Source(), Command: rec.Submit.Command, GPUCount: rec.Submit.GPUs,
 		Estimate: estimateView(booking(c.est), c.est.Detail),

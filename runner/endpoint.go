@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"carma/runner/api"
+	"carma/runner/record"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -81,7 +82,7 @@ func ofTask[Out any](to api.Route[api.TaskPath, Out], need rule, do func(ctx con
 }
 
 // changing is act for a route that changes a task and answers with the task.
-func changing[B any](r *Runner, to api.Route[api.OnTask[B], api.Task], need rule, do func(context.Context, Caller, string, B) (*Record, error)) endpoint {
+func changing[B any](r *Runner, to api.Route[api.OnTask[B], api.Task], need rule, do func(context.Context, Caller, string, B) (*record.Record, error)) endpoint {
 	return act(to, need, func(ctx context.Context, who Caller, in *api.OnTask[B]) (api.Task, error) {
 		rec, err := do(ctx, who, in.Ref, in.Body)
 		if err != nil {
@@ -91,8 +92,8 @@ func changing[B any](r *Runner, to api.Route[api.OnTask[B], api.Task], need rule
 	})
 }
 
-func withoutNote(do func(context.Context, Caller, string) (*Record, error)) func(context.Context, Caller, string, api.Note) (*Record, error) {
-	return func(ctx context.Context, who Caller, ref string, _ api.Note) (*Record, error) {
+func withoutNote(do func(context.Context, Caller, string) (*record.Record, error)) func(context.Context, Caller, string, api.Note) (*record.Record, error) {
+	return func(ctx context.Context, who Caller, ref string, _ api.Note) (*record.Record, error) {
 		return do(ctx, who, ref)
 	}
 }

@@ -1,12 +1,11 @@
 package runner
 
 import (
-	"maps"
-
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/energy"
 	"carma/runner/gpu"
+	"carma/runner/record"
 )
 
 // energyKey is the key in the journal's meta for the part of the energy accounts
@@ -47,25 +46,11 @@ func (r *Runner) storeEnergy() {
 }
 
 // energyOf returns the joules that an attempt has used, or 0 if none or unknown.
-func (r *Runner) energyOf(rec *Record, attempt int) float64 {
+func (r *Runner) energyOf(rec *record.Record, attempt int) float64 {
 	if joules, ended := rec.Energy[attempt]; ended {
 		return joules
 	}
-	return hundredths(r.energy.Joules(gpu.AttemptKey{Task: rec.ID(), Attempt: attempt}))
-}
-
-// withEnergy returns the record with the joules of an attempt, if there are any.
-func (r *Record) withEnergy(attempt int, joules float64) *Record {
-	if joules <= 0 {
-		return r
-	}
-	n := *r
-	n.Energy = maps.Clone(r.Energy)
-	if n.Energy == nil {
-		n.Energy = map[int]float64{}
-	}
-	n.Energy[attempt] = hundredths(joules)
-	return &n
+	return energy.Hundredths(r.energy.Joules(gpu.AttemptKey{Task: rec.ID(), Attempt: attempt}))
 }
 
 // spend distributes the energy in a sample, and asks the loop for the tasks' activity. If

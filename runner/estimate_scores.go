@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -40,7 +41,7 @@ func (r *Runner) Scores(ctx context.Context, who Caller) (api.Scores, error) {
 			if !row.Finished {
 				continue
 			}
-			rec, err := recordOf(row)
+			rec, err := record.Decode(row)
 			if err != nil {
 				return s, err
 			}

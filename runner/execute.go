@@ -12,7 +12,7 @@ func (r *Runner) refresh(ev model.Event) {
 	switch ev := ev.(type) {
 	case model.Removed:
 		for _, id := range ev.Tasks {
-			r.records.drop(id)
+			r.records.Drop(id)
 		}
 	case model.Cancel:
 		// A second stop may shorten the grace.
@@ -26,22 +26,10 @@ func (r *Runner) refresh(ev model.Event) {
 }
 
 func (r *Runner) refreshTask(id model.TaskID) {
-	rec, _ := r.records.get(id)
+	rec, _ := r.records.Get(id)
 	if t, ok := r.state.Task(id); ok && rec != nil {
-		r.records.put(rec.with(*t))
+		r.records.Put(rec.WithTask(*t))
 	}
-}
-
-// with returns the record with a new state of its task.
-func (r *Record) with(t model.Task) *Record {
-	c := *r
-	t.Attempts = append([]model.Attempt(nil), t.Attempts...)
-	if t.Suspension != nil {
-		away := *t.Suspension // the state keeps changing its own copy
-		t.Suspension = &away
-	}
-	c.Task = t
-	return &c
 }
 
 // carryOut carries out decisions, in order.
@@ -84,12 +72,12 @@ func (r *Runner) carryOut(decisions []model.Decision) {
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", words.Reason(d.Reason)).Msg("relaunch")
 		case model.Release:
 			r.refreshTask(d.Task)
-			if rec, _ := r.records.get(d.Task); rec != nil {
+			if rec, _ := r.records.Get(d.Task); rec != nil {
 				r.probeIfDue(rec)
 			}
 		case model.Finish:
-			if rec, _ := r.records.get(d.Task.ID); rec != nil {
-				r.records.put(rec.with(d.Task))
+			if rec, _ := r.records.Get(d.Task.ID); rec != nil {
+				r.records.Put(rec.WithTask(d.Task))
 			}
 			delete(r.workers, d.Task.ID)
 			r.jobDue(d.Task.ID)

@@ -16,6 +16,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
 	"carma/runner/monitor"
+	"carma/runner/record"
 )
 
 // ending describes the end of an attempt. It becomes an event.
@@ -27,7 +28,7 @@ type ending struct {
 	// unconfirmed is set if only one witness shows a GPU OOM.
 	unconfirmed bool
 	// verdict holds the observations about the end, or nil.
-	verdict *attemptEnd
+	verdict *record.AttemptEnd
 	fault   *model.Fault // why it could not start, if the task is not at fault, or nil
 	// finished is the end of the container if it ended before this daemon found it, else 0.
 	finished units.Instant
@@ -175,7 +176,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	if why := w.lostWhy(); why != "" && !w.stopRequested() {
 		v.Class, v.Message = containers.ClassInfrastructure, "lost while it was suspended: "+why
 	}
-	end := ending{class: model.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand), unconfirmed: !v.Confirmed, verdict: &attemptEnd{Remark: v.Remark, Witnesses: v.Witnesses}}
+	end := ending{class: model.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand), unconfirmed: !v.Confirmed, verdict: &record.AttemptEnd{Remark: v.Remark, Witnesses: v.Witnesses}}
 	if unseen {
 		end.finished = w.Clock.FromWall(exit.Finished)
 	}
@@ -204,9 +205,9 @@ func (w *worker) exited(end ending) *change {
 	}
 	ev.Unconfirmed = end.unconfirmed && end.class == model.ExitGPUOOM
 	ev.Filled = seen.Preallocates(w.smallest(&model.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
-	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
-		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched || end.verdict != nil) {
-			return []model.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules).withUntouched(attempt, untouched).withEnd(attempt, end.verdict)}, nil
+	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*record.Record, error) {
+		if rec, _ := w.records.Get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched || end.verdict != nil) {
+			return []model.Event{ev}, []*record.Record{rec.WithCurve(attempt, seen).WithParams(params).WithEnergy(attempt, joules).WithUntouched(attempt, untouched).WithEnd(attempt, end.verdict)}, nil
 		}
 		return []model.Event{ev}, nil, nil
 	}}

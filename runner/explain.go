@@ -12,6 +12,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -38,7 +39,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	sight := r.sight(ctx) // names of tasks that the caller may not know of are left out
 	for id := range away {
 		for i := range away[id] {
-			if rec, _ := r.records.get(model.TaskID(away[id][i].Task)); rec != nil && !sight.of(rec) {
+			if rec, _ := r.records.Get(model.TaskID(away[id][i].Task)); rec != nil && !sight.of(rec) {
 				away[id][i].Name = ""
 			}
 		}
@@ -67,7 +68,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 		}
 		for _, p := range g.Residents {
 			name := ""
-			if rec, _ := r.records.get(p.Task); rec != nil && sight.of(rec) {
+			if rec, _ := r.records.Get(p.Task); rec != nil && sight.of(rec) {
 				name = rec.Name
 			}
 			v.Tasks = append(v.Tasks, api.Resident{
@@ -146,7 +147,7 @@ var endings = map[model.Phase]string{model.Failed: "it has failed", model.Cancel
 
 // pendingText returns why a task is in no queue, in words. held is the mapper's
 // reason, if it has one.
-func (r *Runner) pendingText(rec *Record, held string) string {
+func (r *Runner) pendingText(rec *record.Record, held string) string {
 	t := &rec.Task
 	switch {
 	case t.Phase == model.Succeeded:

@@ -8,6 +8,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/record"
 )
 
 // TestUntouched checks that a task is marked as never having used its GPU only if that was
@@ -50,7 +51,7 @@ func TestUsedUntouched(t *testing.T) {
 	run := func(n int) *model.Attempt {
 		return &model.Attempt{N: n, Started: start, Ended: start.Add(time.Hour), Grants: []model.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}}
 	}
-	rec := &Record{User: "ann", Untouched: []int{1}}
+	rec := &record.Record{User: "ann", Untouched: []int{1}}
 	p.attempt(rec, run(1))
 	p.attempt(rec, run(2))
 	if day := p.days["2026-01-02"]; len(day) != 1 || day[0].Booked != 2*3600 || day[0].Wasted != 2*3600 || day[0].Unmeasured != 3600 || day[0].GPUSeconds != 2*3600 {

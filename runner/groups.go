@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -57,7 +58,7 @@ func (p *batchPlan) after(sub api.Submit, id model.TaskID) ([]model.Dependency, 
 }
 
 // past checks a task that has ended against a condition on it.
-func (p *batchPlan) past(rec *Record, ref string, c model.Condition) error {
+func (p *batchPlan) past(rec *record.Record, ref string, c model.Condition) error {
 	if !rec.Task.Phase.Finished() { // the task's end is not in the journal yet
 		if err := p.flush(); err != nil {
 			return err
@@ -78,10 +79,10 @@ func (p *batchPlan) past(rec *Record, ref string, c model.Condition) error {
 
 // referred returns the tasks that a number or a name refers to: one task, or all tasks of a
 // group.
-func (r *Runner) referred(ref string) ([]*Record, error) {
+func (r *Runner) referred(ref string) ([]*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err == nil {
-		return []*Record{rec}, nil
+		return []*record.Record{rec}, nil
 	}
 	if !isNotFound(err) {
 		return nil, err
@@ -99,7 +100,7 @@ func isNotFound(err error) bool {
 }
 
 // newestOf returns a task of the newest group of a name.
-func (r *Runner) newestOf(name string) (*Record, error) {
+func (r *Runner) newestOf(name string) (*record.Record, error) {
 	rows, err := r.Journal.Tasks(journal.Filter{Group: name, Limit: 1})
 	if err != nil {
 		return nil, err
@@ -107,11 +108,11 @@ func (r *Runner) newestOf(name string) (*Record, error) {
 	if len(rows) == 0 {
 		return nil, refusef(404, "no group %s; `carma ps -a` lists all tasks", name)
 	}
-	return recordOf(rows[0])
+	return record.Decode(rows[0])
 }
 
 // group returns the tasks of the newest group of a name, in order of number.
-func (r *Runner) group(name string) (recs []*Record, err error) {
+func (r *Runner) group(name string) (recs []*record.Record, err error) {
 	for after := int64(0); ; {
 		some, next, err := r.groupPage(name, after, pageTasks)
 		if err != nil {
@@ -127,7 +128,7 @@ func (r *Runner) group(name string) (recs []*Record, err error) {
 // groupPage returns tasks of the newest group of a name, with numbers above after, in order
 // of number. next is the number to ask with for the following tasks, or 0 if there are
 // none.
-func (r *Runner) groupPage(name string, after int64, limit int) (recs []*Record, next int64, err error) {
+func (r *Runner) groupPage(name string, after int64, limit int) (recs []*record.Record, next int64, err error) {
 	newest, err := r.newestOf(name)
 	if err != nil {
 		return nil, 0, err
@@ -139,9 +140,9 @@ func (r *Runner) groupPage(name string, after int64, limit int) (recs []*Record,
 	bytes := 0
 	for _, row := range rows {
 		bytes += len(row.Body)
-		rec := r.records.find(strconv.FormatInt(row.ID, 10))
+		rec := r.records.Find(strconv.FormatInt(row.ID, 10))
 		if rec == nil {
-			if rec, err = recordOf(row); err != nil {
+			if rec, err = record.Decode(row); err != nil {
 				return nil, 0, err
 			}
 		}
@@ -161,7 +162,7 @@ func (r *Runner) Group(ctx context.Context, name string, o api.ListOptions) ([]a
 		return nil, 0, err
 	}
 	sight := r.sight(ctx)
-	recs = slices.DeleteFunc(recs, func(rec *Record) bool { return !sight.of(rec) })
+	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return !sight.of(rec) })
 	if sight.err != nil {
 		return nil, 0, sight.err
 	}
@@ -181,16 +182,16 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 	}
 	answer := api.Stopped{Group: name, Tasks: []int64{}}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	err = r.do(ctx, &change{fresh: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		var open []*model.Task
-		for _, rec := range r.records.all() {
+		for _, rec := range r.records.All() {
 			if t, ok := r.state.Task(rec.ID()); ok && rec.Group == name && rec.GroupID == newest.GroupID {
 				open = append(open, t)
 			}
 		}
 		slices.SortFunc(open, lastFirst)
 		var events []model.Event
-		var orders []*Record
+		var orders []*record.Record
 		for _, t := range open {
 			answer.Tasks = append(answer.Tasks, int64(t.ID))
 			if ev, rec := r.cancel(now, t.ID, s, reason); ev != nil {

@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // TestGroupIsStoppedFromItsEnd checks that the last tasks of a group are stopped first.
@@ -66,7 +67,7 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var recs []*Record
+	var recs []*record.Record
 	submission := g.addition(later, in, nil, &recs)
 	submission.done = make(chan error, 1)
 	// Both wait until the loop may continue, so the loop processes them in one round.

@@ -10,6 +10,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/record"
 	"carma/runner/rights"
 
 	"golang.org/x/sync/semaphore"
@@ -82,7 +83,7 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 }
 
 // historyOf continues a task's cached history with the later events in the journal.
-func (r *Runner) historyOf(ctx context.Context, rec *Record) (now taskHistory, err error) {
+func (r *Runner) historyOf(ctx context.Context, rec *record.Record) (now taskHistory, err error) {
 	h := &r.lives
 	if err := h.turn.Acquire(ctx, 1); err != nil {
 		return now, err
@@ -140,7 +141,7 @@ func (h *taskHistories) keep(id model.TaskID, life taskHistory) {
 
 // unread returns the range of events that were not read for a task yet: the first event,
 // the last event with all decisions stored, and the last event.
-func (r *Runner) unread(j *journal.Reader, rec *Record, life *taskHistory) (first, decided, last int64, err error) {
+func (r *Runner) unread(j *journal.Reader, rec *record.Record, life *taskHistory) (first, decided, last int64, err error) {
 	oldest, last, err := j.Bounds()
 	if err != nil {
 		return 0, 0, 0, err

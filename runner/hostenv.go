@@ -20,6 +20,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/mounts"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -152,7 +153,7 @@ func (r *Runner) importImage(ctx context.Context, tar []byte) error {
 
 // program returns the program of a task without an image. The program has no home if the
 // task does not see the user's home.
-func (r *Runner) program(rec *Record, host []containers.Mount) bare.Program {
+func (r *Runner) program(rec *record.Record, host []containers.Mount) bare.Program {
 	who, home := r.users(rec.UID, rec.GID), containers.ScratchDir
 	if slices.ContainsFunc(host, func(m containers.Mount) bool { return below(filepath.Clean(who.Home), m.Target) }) && who.Home != "" {
 		home = filepath.Clean(who.Home)
@@ -180,7 +181,7 @@ func (w *worker) addHostMounts(spec *containers.Spec, host []containers.Mount) {
 
 // furnishProbe completes the probe of a task without an image. The probe has no writable
 // folder.
-func (r *Runner) furnishProbe(ctx context.Context, rec *Record, q *probe.Request, host []containers.Mount) error {
+func (r *Runner) furnishProbe(ctx context.Context, rec *record.Record, q *probe.Request, host []containers.Mount) error {
 	if _, err := r.Driver.Image(ctx, bare.Image); errors.Is(err, containers.ErrNotFound) {
 		if err := r.makeHostImage(ctx); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // hostRig returns a daemon that runs tasks without an image, with a home of ann that contains a
@@ -233,7 +234,7 @@ func TestBareWho(t *testing.T) {
 		}
 	}
 	g.live().HostTasks = "none" // after the submission
-	_, done, err := g.place(g.ctx(), &Record{Submit: s, UID: ann.UID, GID: ann.GID}, "carma-1", nil, ownMounts{})
+	_, done, err := g.place(g.ctx(), &record.Record{Submit: s, UID: ann.UID, GID: ann.GID}, "carma-1", nil, ownMounts{})
 	if done(); !errors.Is(err, containers.ErrInvalid) || !strings.Contains(err.Error(), "runs no tasks without an image") {
 		t.Errorf("at the launch: %v", err)
 	}
@@ -270,7 +271,7 @@ func TestBareProbe(t *testing.T) {
 func TestBareKind(t *testing.T) {
 	of := func(s api.Submit) string {
 		s.GPUs, s.Command = 1, []string{"python", "train.py"}
-		return kind(&Record{Submit: s})
+		return kind(&record.Record{Submit: s})
 	}
 	kinds := map[string]bool{}
 	all := []api.Submit{{Host: true}, {Host: true, ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Conda: "/c", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Conda: "/d", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Venv: "/c", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Image: "host", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}}

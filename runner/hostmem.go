@@ -255,7 +255,7 @@ func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
 	}
 	for _, p := range h.Residents {
 		name := ""
-		if rec, _ := r.records.get(p.Task); rec != nil {
+		if rec, _ := r.records.Get(p.Task); rec != nil {
 			name = rec.Name
 		}
 		out.Used += int64(p.Used)

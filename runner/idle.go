@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
+
+	"github.com/rs/zerolog"
 )
 
 // viewIdle returns the API form of a task's idleness, or nil if the task is active or has
@@ -23,7 +24,7 @@ func (r *Runner) viewIdle(t *model.Task) *api.Idle {
 // reportIdle reports an idle task to its owner in its terminal, and to the administrator in
 // the log. ps, why and the status line of an attached run show it from the record.
 func (r *Runner) reportIdle(d model.Idle) {
-	rec, _ := r.records.get(d.Task)
+	rec, _ := r.records.Get(d.Task)
 	if rec == nil || d.Since == 0 {
 		return
 	}
@@ -44,7 +45,7 @@ func logIdle(log zerolog.Logger, d model.Idle, user string, idle time.Duration) 
 }
 
 // idleText describes a task's idleness and its consequence.
-func idleText(rec *Record, d model.Idle, now units.Instant) string {
+func idleText(rec *record.Record, d model.Idle, now units.Instant) string {
 	idle, left, ends := now.Sub(d.Since).Round(time.Second), d.Ends.Sub(now).Round(time.Second), d.Ends != 0
 	text := fmt.Sprintf("it has done nothing for %s and holds GPU memory that others could use", idle)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/pull"
+	"carma/runner/record"
 )
 
 func (r *Runner) pullPolicy(asked string) string {
@@ -97,7 +98,7 @@ func (r *Runner) pullNow(ctx context.Context, who Caller, ref string, by pull.Cr
 
 // keepCredentials keeps the submitter's credentials for the tasks whose image could not be
 // looked up.
-func (r *Runner) keepCredentials(by pull.Credentials, recs []*Record) {
+func (r *Runner) keepCredentials(by pull.Credentials, recs []*record.Record) {
 	var waiting []int64
 	for _, rec := range recs {
 		if rec.ImageID == "" && !rec.Submit.Bare() {
@@ -108,7 +109,7 @@ func (r *Runner) keepCredentials(by pull.Credentials, recs []*Record) {
 		return
 	}
 	r.pull.Keep(waiting, by, func(task int64) bool {
-		rec, _ := r.records.get(model.TaskID(task))
+		rec, _ := r.records.Get(model.TaskID(task))
 		return rec != nil && !rec.Task.Phase.Finished()
 	})
 }

@@ -6,13 +6,14 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/record"
 )
 
 // change is something for the loop to journal and apply.
 type change struct {
 	// events returns the events, given the present, and the records of tasks
 	// that are new or changed. An error refuses the change.
-	events func(now units.Instant) ([]model.Event, []*Record, error)
+	events func(now units.Instant) ([]model.Event, []*record.Record, error)
 	// fresh is set if events looks at the state, so that all earlier changes must be
 	// applied before.
 	fresh bool
@@ -28,7 +29,7 @@ type change struct {
 
 // fact returns a change that has happened already.
 func fact(ev model.Event) *change {
-	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
+	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*record.Record, error) {
 		return []model.Event{ev}, nil, nil
 	}}
 }

@@ -14,6 +14,7 @@ import (
 	"carma/estimator/servers"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // shareMethod is the method of an estimate for a program that takes a share of a GPU by
@@ -22,7 +23,7 @@ const shareMethod = "share"
 
 // recognise records whether a task's program takes a share of a GPU by design, and
 // returns a line about that for the submitter.
-func (r *Runner) recognise(rec *Record, read *command.Reading) (line []string, err error) {
+func (r *Runner) recognise(rec *record.Record, read *command.Reading) (line []string, err error) {
 	sub := &rec.Submit
 	if sub.GPUShare == "off" || sub.NoGPU || sub.Exclusive {
 		return nil, nil
@@ -39,7 +40,7 @@ func (r *Runner) recognise(rec *Record, read *command.Reading) (line []string, e
 
 // takesLine returns a line with the recognised program, and the memory that is allocated or set
 // for it.
-func (r *Runner) takesLine(rec *Record) string {
+func (r *Runner) takesLine(rec *record.Record) string {
 	f, mem := rec.Takes, units.Bytes(rec.Submit.Mem)
 	what := fmt.Sprintf("%s (%s)", f.Name, f.By)
 	least, _ := r.capacities()
@@ -57,7 +58,7 @@ func (r *Runner) takesLine(rec *Record) string {
 
 // taken returns the estimate of a task if its program takes a known share of a GPU. ok is
 // false if the task's memory is estimated by another method.
-func (r *Runner) taken(rec *Record) (e estimator.Estimate, ok bool) {
+func (r *Runner) taken(rec *record.Record) (e estimator.Estimate, ok bool) {
 	f := rec.Takes
 	least, most := r.capacities()
 	if f == nil || f.Share <= 0 || rec.Submit.Mem > 0 || rec.Submit.Exclusive || least <= 0 {
@@ -128,7 +129,7 @@ func (w *worker) setShare(spec *containers.Spec) {
 }
 
 // takesView returns the recognised program of a task.
-func takesView(rec *Record) *api.Takes {
+func takesView(rec *record.Record) *api.Takes {
 	f := rec.Takes
 	if f == nil {
 		return nil

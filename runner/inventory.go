@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/gpu"
+	"carma/runner/record"
 )
 
 // inventory holds the GPUs that were found since the start. It is replaced, not changed.
@@ -85,7 +86,7 @@ func (r *Runner) followGPUs(ctx context.Context) {
 			r.Log.Error().Err(err).Msg("the GPUs cannot be listed; those of before stay")
 			continue
 		}
-		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 			return []model.Event{r.gpusFound(now)}, nil, nil
 		}})
 	}

@@ -133,7 +133,7 @@ func (g *rig) taken(name string, after int64) api.Task {
 	g.t.Helper()
 	end := time.After(stepTimeout)
 	for {
-		if rec := g.records.find("lab/" + name); rec != nil && int64(rec.ID()) > after {
+		if rec := g.records.Find("lab/" + name); rec != nil && int64(rec.ID()) > after {
 			t, err := g.api.Task(g.ctx(), rec.ID().String())
 			if err != nil {
 				g.t.Fatal(err)

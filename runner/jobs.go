@@ -11,6 +11,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/engine"
+	"carma/runner/record"
 )
 
 // A Job of a cluster that is annotated for carma becomes a task. The cluster makes its pods,
@@ -20,14 +21,6 @@ import (
 //
 // Each comparison reads the present state of the Jobs, not their changes, so it does not matter
 // for how long no daemon ran.
-
-// ofJob identifies the Job of a task.
-type ofJob struct {
-	containers.JobID
-	// Over is the reason why the Job no longer needs this task, or empty if the task ended first
-	// or has not ended. If the Job continues later, it becomes another task.
-	Over string `json:"over,omitempty"`
-}
 
 // nextPod is the hold reason of a task whose Job decides whether it runs again.
 const nextPod = "its Job makes the next pod, if it does"
@@ -51,7 +44,7 @@ func newJobs() *jobs { return &jobs{due: make(chan struct{}, 1), said: map[strin
 
 // jobDue requests a comparison of the Jobs if a task is a Job.
 func (r *Runner) jobDue(id model.TaskID) {
-	if rec, _ := r.records.get(id); rec == nil || rec.Job == nil {
+	if rec, _ := r.records.Get(id); rec == nil || rec.Job == nil {
 		return
 	}
 	select {
@@ -94,8 +87,8 @@ func (r *Runner) reconcileJobs(ctx context.Context, cluster containers.Jobber) {
 		return
 	}
 	r.jobs.away = ""
-	tasks := map[string]*Record{} // the newest task of each Job
-	for _, rec := range r.records.all() {
+	tasks := map[string]*record.Record{} // the newest task of each Job
+	for _, rec := range r.records.All() {
 		if rec.Job == nil {
 			continue
 		}
@@ -122,7 +115,7 @@ func (r *Runner) reconcileJobs(ctx context.Context, cluster containers.Jobber) {
 
 // reconcileJob performs the due actions for a Job and its task, if it has one. An error says
 // why the Job cannot be a task.
-func (r *Runner) reconcileJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *Record) error {
+func (r *Runner) reconcileJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *record.Record) error {
 	over := jobOver(j)
 	switch {
 	case rec == nil, rec.Task.Phase == model.Succeeded, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
@@ -156,7 +149,7 @@ func jobOver(j *containers.Job) string {
 	return ""
 }
 
-func (r *Runner) logJob(ctx context.Context, rec *Record, err error) {
+func (r *Runner) logJob(ctx context.Context, rec *record.Record, err error) {
 	if err != nil && ctx.Err() == nil {
 		r.Log.Warn().Err(err).Int64("task", int64(rec.ID())).Str("job", rec.Job.String()).Msg("a Job and its task are not as they should be; it is tried again")
 	}
@@ -164,34 +157,25 @@ func (r *Runner) logJob(ctx context.Context, rec *Record, err error) {
 
 // endWithJob ends a task whose Job makes no more pods. A running attempt needs no stop: the
 // cluster ends its pod, and the attempt's end is reported first.
-func (r *Runner) endWithJob(ctx context.Context, rec *Record, why string, failed bool) error {
+func (r *Runner) endWithJob(ctx context.Context, rec *record.Record, why string, failed bool) error {
 	id := rec.ID()
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		t, open := r.state.Task(id)
-		rec, _ := r.records.get(id)
+		rec, _ := r.records.Get(id)
 		if !open || rec == nil || t.Alive() != nil {
 			return nil, nil, nil
 		}
-		return []model.Event{model.Cancel{At: now, Task: id, Reason: why, Failed: failed}}, []*Record{rec.withJobOver(why)}, nil
+		return []model.Event{model.Cancel{At: now, Task: id, Reason: why, Failed: failed}}, []*record.Record{rec.WithJobOver(why)}, nil
 	}})
 }
 
-// withJobOver returns the record of a task that its Job no longer needs.
-func (r *Record) withJobOver(why string) *Record {
-	c := *r
-	job := *r.Job
-	job.Over = why
-	c.Job = &job
-	return &c
-}
-
 // continueJob lets a task be launched after its Job has made the next pod.
-func (r *Runner) continueJob(ctx context.Context, rec *Record) error {
+func (r *Runner) continueJob(ctx context.Context, rec *record.Record) error {
 	id := rec.ID()
 	if h := rec.Task.Hold; h == nil || h.Why != nextPod {
 		return nil
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		t, open := r.state.Task(id)
 		if !open || t.Hold == nil || t.Hold.Why != nextPod {
 			return nil, nil, nil
@@ -201,7 +185,7 @@ func (r *Runner) continueJob(ctx context.Context, rec *Record) error {
 }
 
 // suspendedText returns the reason of a suspension for the Job's owner.
-func suspendedText(rec *Record) string {
+func suspendedText(rec *record.Record) string {
 	t := &rec.Task
 	text := "task " + t.ID.String() + " is " + string(t.Phase)
 	if why := words.Reason(t.Reason); why != "" {
@@ -224,9 +208,9 @@ func (r *Runner) adoptJob(ctx context.Context, cluster containers.Jobber, j *con
 	if err != nil {
 		return inAnnotations(err)
 	}
-	c.rec.Job = &ofJob{JobID: j.JobID}
+	c.rec.Job = &record.Job{JobID: j.JobID}
 	c.rec.Says.Unbuffered = false // carma does not change the pod of a Job
-	var recs []*Record
+	var recs []*record.Record
 	sub := api.Submission{Tasks: []api.Submit{s}}
 	if err := r.do(ctx, r.addition(sub, &submissionBatch{who: who, tasks: []*admission{c}}, nil, &recs)); err != nil {
 		return inAnnotations(err)

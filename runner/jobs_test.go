@@ -224,7 +224,7 @@ func TestJobOwner(t *testing.T) {
 	g, c := newJobRig(t)
 	c.add("owned", "waits:1", nil)
 	g.running(ref(g.taken("owned", 0)))
-	rec := g.records.find("lab/owned")
+	rec := g.records.Find("lab/owned")
 	if !ownsTask(subjectCaller(containers.Subject{Name: "ada"}, ""), rec) || ownsTask(subjectCaller(containers.Subject{Name: "bob"}, ""), rec) || ownsTask(Caller{Name: "ada", UID: 1000}, rec) || ownsTask(Caller{Name: "root"}, rec) {
 		t.Errorf("%s, %d", rec.User, rec.UID)
 	}

@@ -13,16 +13,17 @@ import (
 	"carma/estimator/command"
 	"carma/internal/lazyregexp"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // kind returns the digest of a task's image, command, environment, number of GPUs and
 // batch size. For a task without an image, the environment and the working folder replace
 // the image. Tasks of one kind do the same work.
-func kind(rec *Record) string { return digest(rec, rec.Submit.Command, batchSize(rec)) }
+func kind(rec *record.Record) string { return digest(rec, rec.Submit.Command, batchSize(rec)) }
 
 // program returns the same digest without the batch size, or "" if the batch size is
 // unknown.
-func program(rec *Record) string {
+func program(rec *record.Record) string {
 	if batchSize(rec) == 0 {
 		return ""
 	}
@@ -30,7 +31,7 @@ func program(rec *Record) string {
 	return digest(rec, rest, 0)
 }
 
-func digest(rec *Record, argv []string, batch int) string {
+func digest(rec *record.Record, argv []string, batch int) string {
 	sub := rec.Submit
 	h := sha256.New()
 	parts := [][]string{{cmp.Or(rec.ImageID, sub.Source()), strconv.Itoa(sub.GPUs)}, sub.Entrypoint, argv}
@@ -104,7 +105,7 @@ var perRun = lazyregexp.New(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|SEED)$|^(WANDB|
 
 // batchSize returns a task's batch size: as submitted, else from its command or
 // environment, or 0 if unknown.
-func batchSize(rec *Record) int {
+func batchSize(rec *record.Record) int {
 	if rec.Submit.BatchSize > 0 {
 		return rec.Submit.BatchSize
 	}

@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // TestKindAndProgram checks that tasks with different work are of different kinds, and that
 // tasks that differ only in the batch size are of the same program.
 func TestKindAndProgram(t *testing.T) {
-	rec := func(batch int, command string, env ...string) *Record {
-		return &Record{Submit: api.Submit{Image: "i", Command: strings.Fields(command), BatchSize: batch, GPUs: 1, Env: env}}
+	rec := func(batch int, command string, env ...string) *record.Record {
+		return &record.Record{Submit: api.Submit{Image: "i", Command: strings.Fields(command), BatchSize: batch, GPUs: 1, Env: env}}
 	}
-	same := []*Record{rec(0, "a --batch-size 8"), rec(0, "a --batch-size 16"), rec(32, "a"), rec(0, "a", "BATCH_SIZE=4"), rec(0, "a", "BATCH_SIZE=4", "BATCH_SIZE=5")}
+	same := []*record.Record{rec(0, "a --batch-size 8"), rec(0, "a --batch-size 16"), rec(32, "a"), rec(0, "a", "BATCH_SIZE=4"), rec(0, "a", "BATCH_SIZE=4", "BATCH_SIZE=5")}
 	kinds := map[string]bool{}
 	for _, r := range same {
 		kinds[kind(r)] = true
@@ -31,12 +32,12 @@ func TestKindAndProgram(t *testing.T) {
 		t.Error("another command is the same program")
 	}
 	small := rec(0, "a", "MODEL=small")
-	for _, alike := range []*Record{rec(0, "a", "MODEL=huge", "MODEL=small"), rec(0, "a", "SEED=3", "MODEL=small", "WANDB_API_KEY=x", "WANDB_NAME=r", "RUN_ID=7")} {
+	for _, alike := range []*record.Record{rec(0, "a", "MODEL=huge", "MODEL=small"), rec(0, "a", "SEED=3", "MODEL=small", "WANDB_API_KEY=x", "WANDB_NAME=r", "RUN_ID=7")} {
 		if kind(alike) != kind(small) {
 			t.Errorf("%v is another kind than %v", alike.Submit.Env, small.Submit.Env)
 		}
 	}
-	for _, other := range []*Record{rec(0, "a", "MODEL=huge"), rec(0, "a"), rec(0, "a", "MODEL=small", "CARMA_SWEEP_DEPTH=9")} {
+	for _, other := range []*record.Record{rec(0, "a", "MODEL=huge"), rec(0, "a"), rec(0, "a", "MODEL=small", "CARMA_SWEEP_DEPTH=9")} {
 		if kind(other) == kind(small) {
 			t.Errorf("%v is the same kind as %v", other.Submit.Env, small.Submit.Env)
 		}

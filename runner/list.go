@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -33,7 +34,7 @@ func (r *Runner) page(ctx context.Context, o api.ListOptions) (list []api.Task, 
 }
 
 // views returns records as users see them in a listing.
-func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) {
+func (r *Runner) views(ctx context.Context, recs []*record.Record) ([]api.Task, error) {
 	views, err := r.queueViews(ctx, recs)
 	if err != nil {
 		return nil, err
@@ -49,17 +50,17 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 // listed returns the newest matching records, and one more if there are more than a page
 // holds. more, if not 0, is the lowest number that was read; tasks with lower numbers may
 // match too.
-func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record, more int64, err error) {
+func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.Record, more int64, err error) {
 	asked, sight, err := r.wanted(ctx, &o)
 	if err != nil {
 		return nil, 0, err
 	}
 	before := model.TaskID(o.Before)
-	if !o.All || !r.records.hasForgotten() {
-		recs = r.records.newest(before, pageLimit(o)+1, asked)
+	if !o.All || !r.records.HasForgotten() {
+		recs = r.records.Newest(before, pageLimit(o)+1, asked)
 		return recs, 0, sight.err
 	}
-	recs = r.records.newest(before, math.MaxInt, asked)
+	recs = r.records.Newest(before, math.MaxInt, asked)
 	limit := pageLimit(o)
 	rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: pageBytes})
 	if err != nil {
@@ -72,7 +73,7 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record,
 	}
 	for _, row := range rows {
 		bytes += len(row.Body)
-		rec, err := recordOf(row)
+		rec, err := record.Decode(row)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -86,14 +87,14 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record,
 	if sight.err != nil {
 		return nil, 0, sight.err
 	}
-	recs = slices.DeleteFunc(recs, func(rec *Record) bool { return int64(rec.ID()) < more })
-	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(b.ID(), a.ID()) })
+	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return int64(rec.ID()) < more })
+	slices.SortFunc(recs, func(a, b *record.Record) int { return cmp.Compare(b.ID(), a.ID()) })
 	return recs, more, nil
 }
 
 // wanted returns a function that reports whether a record matches the options and the
 // caller may know of it.
-func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*Record) bool, *visibility, error) {
+func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*record.Record) bool, *visibility, error) {
 	sight := r.sight(ctx)
 	if _, err := path.Match(o.Name, ""); err != nil {
 		return nil, nil, refusef(422, "name %q is no pattern; write for example exp-*", o.Name)
@@ -104,7 +105,7 @@ func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*Record) 
 	}
 	me := rights.Caller{UID: who.UID, Name: who.Name}
 	since, until := units.InstantOf(o.Since), units.InstantOf(o.Until)
-	return func(rec *Record) bool {
+	return func(rec *record.Record) bool {
 		t := &rec.Task
 		switch done := t.Phase.Finished(); {
 		case done && !o.All, o.Mine && !rights.Owns(me, ownerOfTask(rec)), o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
@@ -116,7 +117,7 @@ func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*Record) 
 	}, sight, nil
 }
 
-func hasLabel(rec *Record, want string) bool {
+func hasLabel(rec *record.Record, want string) bool {
 	if want == "" {
 		return true
 	}

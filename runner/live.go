@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"carma/runner/api"
+	"carma/runner/energy"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -279,7 +281,7 @@ func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
 	}
 	for i := range gpus {
 		g := &gpus[i] // figures of lower precision change less often
-		g.EnergyJ, g.SMACT, g.SMOCC, g.DRAMA = 0, hundredths(g.SMACT), hundredths(g.SMOCC), hundredths(g.DRAMA)
+		g.EnergyJ, g.SMACT, g.SMOCC, g.DRAMA = 0, energy.Hundredths(g.SMACT), energy.Hundredths(g.SMOCC), energy.Hundredths(g.DRAMA)
 		g.PowerW = float64(int(g.PowerW + 0.5))
 	}
 	if p.gpus, err = json.Marshal(gpus); err != nil {
@@ -300,9 +302,9 @@ func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
 // fit.
 func (r *Runner) pictureTasks(ctx context.Context, p *dashboardState) (left int, err error) {
 	recs, left := r.liveRecords(r.picturing.most)
-	recs = append(recs, r.records.lastDone(liveEnded)...)
+	recs = append(recs, r.records.LastDone(liveEnded)...)
 	sight := r.sight(ctx)
-	recs = slices.DeleteFunc(recs, func(rec *Record) bool { return !sight.of(rec) })
+	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return !sight.of(rec) })
 	if sight.err != nil {
 		return left, sight.err
 	}
@@ -310,7 +312,7 @@ func (r *Runner) pictureTasks(ctx context.Context, p *dashboardState) (left int,
 	if err != nil {
 		return left, err
 	}
-	slices.SortFunc(recs, func(a, b *Record) int {
+	slices.SortFunc(recs, func(a, b *record.Record) int {
 		return cmp.Or(cmp.Compare(views[a.ID()].position, views[b.ID()].position), cmp.Compare(a.ID(), b.ID()))
 	})
 	r.picturing.mu.Lock()
@@ -335,7 +337,7 @@ func (r *Runner) pictureTasks(ctx context.Context, p *dashboardState) (left int,
 }
 
 // liveRowOf makes the row of a task.
-func liveRowOf(rec *Record, t *api.Task, start *api.Start) (row liveRow, err error) {
+func liveRowOf(rec *record.Record, t *api.Task, start *api.Start) (row liveRow, err error) {
 	marshal := func() ([]byte, error) {
 		v := liveTask(t)
 		v.Start = start

@@ -10,6 +10,8 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/energy"
+	"carma/runner/record"
 )
 
 // liveMost is the largest number of unfinished tasks in a picture. Tasks that have or had
@@ -18,9 +20,9 @@ const liveMost = 2000
 
 // liveRecords returns the unfinished tasks of a picture, at most most, and the number of
 // further ones.
-func (r *Runner) liveRecords(most int) (recs []*Record, left int) {
-	var first, rest []*Record
-	for _, rec := range r.records.newest(0, math.MaxInt, func(rec *Record) bool { return !rec.Task.Phase.Finished() }) {
+func (r *Runner) liveRecords(most int) (recs []*record.Record, left int) {
+	var first, rest []*record.Record
+	for _, rec := range r.records.Newest(0, math.MaxInt, func(rec *record.Record) bool { return !rec.Task.Phase.Finished() }) {
 		if p := rec.Task.Phase; p.Placed() || p == model.Suspended {
 			first = append(first, rec)
 		} else {
@@ -71,7 +73,7 @@ func liveTask(t *api.Task) api.LiveTask {
 		v.Doubt = v.Share > 0 && p.Doubt != ""
 		v.ETA = roundedTime(p.ETA, t.Started)
 		if p.Slowdown != nil {
-			v.Slowdown = hundredths(p.Slowdown.Value)
+			v.Slowdown = energy.Hundredths(p.Slowdown.Value)
 		}
 	}
 	if t.Suspension != nil {

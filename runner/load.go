@@ -8,6 +8,7 @@ import (
 
 	"carma/mapper/model"
 	"carma/runner/journal"
+	"carma/runner/record"
 )
 
 // loadInstance reads the identity and the clock of the data folder. It makes
@@ -62,8 +63,8 @@ func (r *Runner) load() error {
 		return fmt.Errorf("the state after replaying the journal is not sound: %w", err)
 	}
 	for _, t := range r.state.Tasks() {
-		if rec, _ := r.records.get(t.ID); rec != nil {
-			r.records.put(rec.with(t))
+		if rec, _ := r.records.Get(t.ID); rec != nil {
+			r.records.Put(rec.WithTask(t))
 		}
 	}
 	for _, d := range r.due { // tasks that finished in the replay are not in the state
@@ -72,8 +73,8 @@ func (r *Runner) load() error {
 			if !ok {
 				continue
 			}
-			if rec, _ := r.records.get(f.Task.ID); rec != nil {
-				r.records.put(rec.with(f.Task))
+			if rec, _ := r.records.Get(f.Task.ID); rec != nil {
+				r.records.Put(rec.WithTask(f.Task))
 			}
 		}
 	}
@@ -90,18 +91,18 @@ func (r *Runner) loadRecords() error {
 	if err != nil {
 		return err
 	}
-	recent, err := r.Journal.Tasks(journal.Filter{Limit: keepFinished})
+	recent, err := r.Journal.Tasks(journal.Filter{Limit: record.KeepFinished})
 	if err != nil {
 		return err
 	}
 	for _, rows := range [][]journal.TaskRow{recent, unfinished} {
 		for i := len(rows) - 1; i >= 0; i-- {
-			rec, err := recordOf(rows[i])
+			rec, err := record.Decode(rows[i])
 			if err != nil {
 				return err
 			}
-			if old, _ := r.records.get(rec.ID()); old == nil {
-				r.records.put(rec)
+			if old, _ := r.records.Get(rec.ID()); old == nil {
+				r.records.Put(rec)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/journal"
+	"carma/runner/record"
 )
 
 // errFull is the answer to submitters while the journal has no room.
@@ -110,7 +111,7 @@ func (r *Runner) untilWake() time.Duration {
 type round struct {
 	accepted []*change
 	events   []model.Event
-	records  []*Record // of new and changed tasks; they hold more than the mapper does
+	records  []*record.Record // of new and changed tasks; they hold more than the mapper does
 	store    journal.Batch
 }
 
@@ -126,7 +127,7 @@ func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 			continue
 		}
 		for _, rec := range recs {
-			g.store.Tasks = append(g.store.Tasks, rec.row())
+			g.store.Tasks = append(g.store.Tasks, rec.Row())
 			g.records = append(g.records, rec)
 		}
 		g.accepted = append(g.accepted, c)
@@ -189,7 +190,7 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 		failpoint.Hit("events-stored")
 		r.stored()
 		for _, rec := range g.records {
-			r.records.put(rec)
+			r.records.Put(rec)
 		}
 		for i, ev := range g.events {
 			r.decided(first+int64(i), ev, r.state.Step(ev))

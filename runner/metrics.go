@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
+	"carma/runner/record"
 	"carma/runner/rights"
 	"carma/runner/web"
 
@@ -37,8 +38,8 @@ type metricsSnapshot struct {
 
 // measure returns the state for one page of metrics. It asks the loop once.
 func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
-	recs := r.records.newest(0, maxMeasured, func(rec *Record) bool { return !rec.Task.Phase.Finished() })
-	var placed, waiting []*Record
+	recs := r.records.Newest(0, maxMeasured, func(rec *record.Record) bool { return !rec.Task.Phase.Finished() })
+	var placed, waiting []*record.Record
 	s := metrics.State{Now: r.Clock.Time()}
 	for _, rec := range recs {
 		switch p := rec.Task.Phase; {
@@ -83,7 +84,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 const maxMeasured = 100_000
 
 // takeMetrics reads the state for a page.
-func (r *Runner) takeMetrics(s *mapper.State, g *metricsSnapshot, placed, waiting []*Record) {
+func (r *Runner) takeMetrics(s *mapper.State, g *metricsSnapshot, placed, waiting []*record.Record) {
 	g.gpus, g.headroom, g.accounts, g.paused = s.GPUs(), s.Options().Headroom, s.Accounts(), s.Paused() != nil
 	for i := range g.gpus {
 		g.kept[g.gpus[i].ID] = s.ReservedFor(g.gpus[i].ID) != 0
@@ -122,7 +123,7 @@ func (r *Runner) gpuFigures(g *model.GPU, of *metricsSnapshot) metrics.GPU {
 }
 
 // queueFigures counts the waiting tasks by priority and reason.
-func queueFigures(waiting []*Record, views map[model.TaskID]queueView, now units.Instant) (all []metrics.Queue) {
+func queueFigures(waiting []*record.Record, views map[model.TaskID]queueView, now units.Instant) (all []metrics.Queue) {
 	for _, rec := range waiting {
 		t := &rec.Task
 		priority, reason := t.Priority.String(), cmp.Or(string(views[t.ID].code), unlooked)
@@ -137,7 +138,7 @@ func queueFigures(waiting []*Record, views map[model.TaskID]queueView, now units
 	return all
 }
 
-func (r *Runner) taskFigures(rec *Record, of *metricsSnapshot) metrics.Task {
+func (r *Runner) taskFigures(rec *record.Record, of *metricsSnapshot) metrics.Task {
 	t, v := &rec.Task, r.present(context.Background(), rec, of.views[rec.ID()], rights.ListEnvironment)
 	out := metrics.Task{
 		ID: v.ID, Name: v.Name, User: v.User, Phase: v.Phase, Estimate: v.Estimate.Memory, Attempts: tries(t), Progress: -1,

@@ -26,7 +26,7 @@ func (r *Runner) observe(ev model.Event, decisions []model.Decision) {
 	for _, d := range decisions {
 		switch d := d.(type) {
 		case model.Launch:
-			if rec, _ := r.records.get(d.Task); rec != nil && d.Attempt == 1 {
+			if rec, _ := r.records.Get(d.Task); rec != nil && d.Attempt == 1 {
 				r.pages.Waited(at.Sub(rec.Task.Submitted))
 			}
 		case model.Requeue:

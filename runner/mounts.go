@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/mounts"
+	"carma/runner/record"
 	"carma/runner/rights"
 
 	"golang.org/x/sys/unix"
@@ -179,7 +179,7 @@ func (w *worker) restoreMounts(ctx context.Context, c *containers.Container) (do
 }
 
 // bindMounts returns the mounts that a task requests.
-func bindMounts(rec *Record) (list []containers.Mount) {
+func bindMounts(rec *record.Record) (list []containers.Mount) {
 	for _, m := range rec.Submit.Mounts {
 		list = append(list, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}
@@ -190,7 +190,7 @@ func bindMounts(rec *Record) (list []containers.Mount) {
 // opened and checked. For a task without an image, host are the mounts of the machine's
 // folders. done, never nil, removes the places. It leaves them if the daemon is stopping,
 // because the engine may be about to use them, and the next daemon continues.
-func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount, in ownMounts) (host []containers.Mount, done func(), err error) {
+func (r *Runner) place(ctx context.Context, rec *record.Record, name string, list []containers.Mount, in ownMounts) (host []containers.Mount, done func(), err error) {
 	done = func() { r.unplace(ctx, rec, name) }
 	if !r.hasPlaces(rec) {
 		return nil, done, nil
@@ -255,11 +255,11 @@ func (r *Runner) place(ctx context.Context, rec *Record, name string, list []con
 }
 
 // hasPlaces reports whether a task has mounts with places.
-func (r *Runner) hasPlaces(rec *Record) bool {
+func (r *Runner) hasPlaces(rec *record.Record) bool {
 	return rec.Submit.Bare() || len(rec.Submit.Mounts) > 0 && !mayMountAll(rec.UID)
 }
 
-func (r *Runner) unplace(ctx context.Context, rec *Record, name string) {
+func (r *Runner) unplace(ctx context.Context, rec *record.Record, name string) {
 	if ctx.Err() != nil && r.work.Err() != nil {
 		return
 	}

@@ -1,12 +1,9 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"carma/containers"
@@ -45,7 +42,7 @@ func (w *worker) mpsGroup() *mps.Group {
 		}
 		gpus = append(gpus, string(g.GPU))
 	}
-	uid, gid, ok := w.rec.containerUser()
+	uid, gid, ok := w.rec.ContainerUser()
 	if !m.Groups.Shared && (!ok || m.Auto && !mayServe(uid)) {
 		return nil
 	}
@@ -56,27 +53,6 @@ func (w *worker) mpsGroup() *mps.Group {
 // before this one.
 func faultedByMPS(t *model.Task, attempt int) bool {
 	return slices.ContainsFunc(t.Attempts, func(a model.Attempt) bool { return a.N < attempt && a.Class == model.ExitMPSFault })
-}
-
-// containerUser returns the user and group of the container. ok is false for a user that
-// the image gives by name, because only the image's own files have its number.
-func (r *Record) containerUser() (uid, gid int, ok bool) {
-	if r.UID != 0 {
-		return r.UID, r.GID, true
-	}
-	user, group, _ := strings.Cut(cmp.Or(r.Submit.User, r.ImageUser), ":")
-	if user == "" || user == "root" {
-		return 0, 0, true
-	}
-	uid, err := strconv.Atoi(user)
-	if err != nil || uid < 0 {
-		return 0, 0, false
-	}
-	gid, err = strconv.Atoi(group)
-	if err != nil || gid < 0 {
-		gid = 0
-	}
-	return uid, gid, true
 }
 
 // share makes the container a client of its MPS group.

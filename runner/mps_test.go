@@ -17,6 +17,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/mps"
+	"carma/runner/record"
 )
 
 // withMPS configures a rig with MPS. A program simulates the control daemon.
@@ -193,21 +194,21 @@ func TestMPSStop(t *testing.T) {
 // the image knows.
 func TestContainerUser(t *testing.T) {
 	for _, row := range []struct {
-		rec      Record
+		rec      record.Record
 		uid, gid int
 		ok       bool
 	}{
-		{Record{UID: 1000, GID: 100, ImageUser: "5:6"}, 1000, 100, true},
-		{Record{UID: 1000, GID: 100, ImageUser: "nobody"}, 1000, 100, true},
-		{Record{ImageUser: "5:6"}, 5, 6, true},
-		{Record{ImageUser: "5"}, 5, 0, true},
-		{Record{ImageUser: "5:6", Submit: api.Submit{User: "7:8"}}, 7, 8, true},
-		{Record{ImageUser: "root"}, 0, 0, true},
-		{Record{}, 0, 0, true},
-		{Record{ImageUser: "nobody"}, 0, 0, false},
-		{Record{ImageUser: "-1:2"}, 0, 0, false},
+		{record.Record{UID: 1000, GID: 100, ImageUser: "5:6"}, 1000, 100, true},
+		{record.Record{UID: 1000, GID: 100, ImageUser: "nobody"}, 1000, 100, true},
+		{record.Record{ImageUser: "5:6"}, 5, 6, true},
+		{record.Record{ImageUser: "5"}, 5, 0, true},
+		{record.Record{ImageUser: "5:6", Submit: api.Submit{User: "7:8"}}, 7, 8, true},
+		{record.Record{ImageUser: "root"}, 0, 0, true},
+		{record.Record{}, 0, 0, true},
+		{record.Record{ImageUser: "nobody"}, 0, 0, false},
+		{record.Record{ImageUser: "-1:2"}, 0, 0, false},
 	} {
-		if uid, gid, ok := row.rec.containerUser(); uid != row.uid || gid != row.gid || ok != row.ok {
+		if uid, gid, ok := row.rec.ContainerUser(); uid != row.uid || gid != row.gid || ok != row.ok {
 			t.Errorf("%+v: %d:%d, %v", row.rec, uid, gid, ok)
 		}
 	}
@@ -218,7 +219,7 @@ func TestContainerUser(t *testing.T) {
 func TestNamedUser(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		r := &Runner{opt: Options{MPS: &MPS{Groups: &mps.Groups{Dir: "/m", Shared: shared}}}}
-		w := &worker{Runner: r, rec: &Record{ImageUser: "nobody"}, launch: model.Launch{Attempt: 1, Grants: []model.Grant{{GPU: "GPU-a"}}}}
+		w := &worker{Runner: r, rec: &record.Record{ImageUser: "nobody"}, launch: model.Launch{Attempt: 1, Grants: []model.Grant{{GPU: "GPU-a"}}}}
 		if got := w.mpsGroup() != nil; got != shared {
 			t.Errorf("shared %v: it is a client: %v", shared, got)
 		}

@@ -10,6 +10,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -17,8 +18,8 @@ import (
 const clauseSuspended = "it can to the one that it had, and to others of that model on this machine where the driver can move it"
 
 // Pin pins a task to GPUs, or removes the pin.
-func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*Record, error) {
-	return r.alter(ctx, who, rights.Pin, ref, strings.Join(q.GPUs, " "), func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
+func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*record.Record, error) {
+	return r.alter(ctx, who, rights.Pin, ref, strings.Join(q.GPUs, " "), func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		if q.Any == (len(q.GPUs) > 0) {
 			return nil, nil, refusef(422, "name the GPUs that it is to go to, or --any; carma gpus lists them")
 		}

@@ -3,11 +3,12 @@ package runner
 import (
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/record"
 )
 
 // preallocates reports whether the task's latest attempt seems to have reserved most of a
 // card.
-func (r *Runner) preallocates(rec *Record, now units.Instant) bool {
+func (r *Runner) preallocates(rec *record.Record, now units.Instant) bool {
 	a := rec.Task.Last()
 	if a == nil || a.Started == 0 {
 		return false

@@ -14,6 +14,7 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/record"
 )
 
 // Probing configures the probes of tasks before they are first mapped.
@@ -54,7 +55,7 @@ func newProbers() probers {
 }
 
 // wantsProbe reports whether a task is to be probed. Only the loop calls it.
-func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
+func (r *Runner) wantsProbe(rec *record.Record, est estimator.Estimate) bool {
 	asked := rec.Submit.Probe || r.live().Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.Model() == ""
 	return asked && r.live().Probing.When != ProbeNever && !r.state.Recalls(kind(rec))
 }
@@ -62,7 +63,7 @@ func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
 // probeIfDue starts the probe of a task that has no memory estimate yet, once the task
 // has no unmet dependency, because its program may read what the other tasks write. Only
 // the loop calls it.
-func (r *Runner) probeIfDue(rec *Record) {
+func (r *Runner) probeIfDue(rec *record.Record) {
 	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == model.Estimating && r.state.Ready(rec.ID()) {
 		r.startProbe(rec)
 	}
@@ -70,7 +71,7 @@ func (r *Runner) probeIfDue(rec *Record) {
 
 // startProbe starts the probe of a task, unless it has begun. Only the loop
 // calls it.
-func (r *Runner) startProbe(rec *Record) {
+func (r *Runner) startProbe(rec *record.Record) {
 	id := rec.ID()
 	r.probers.mu.Lock()
 	defer r.probers.mu.Unlock()
@@ -101,7 +102,7 @@ func (r *Runner) endProbe(id model.TaskID) {
 // probe finds the network that a task trains, and queues the task with the estimate for
 // that network. If the probe fails, the estimate is made without the network and says
 // why.
-func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
+func (r *Runner) probe(ctx context.Context, p *prober, rec *record.Record) {
 	select {
 	case r.probers.turn <- struct{}{}:
 		defer func() { <-r.probers.turn }()
@@ -123,25 +124,25 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 		r.Log.Info().Int64("task", int64(rec.ID())).Str("reason", err.Error()).Msg("the probe found nothing")
 		est.Detail = fmt.Sprintf("the probe found nothing (%v); %s", err, est.Detail)
 	}
-	_ = r.do(ctx, &change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	_ = r.do(ctx, &change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		return r.probed(now, rec.ID(), est, expected)
 	}}) // an error means that the daemon stops
 }
 
 // probed returns the event that queues a task after its probe. Only the loop
 // calls it.
-func (r *Runner) probed(now units.Instant, id model.TaskID, est estimator.Estimate, expected model.Expected) ([]model.Event, []*Record, error) {
-	rec, _ := r.records.get(id)
+func (r *Runner) probed(now units.Instant, id model.TaskID, est estimator.Estimate, expected model.Expected) ([]model.Event, []*record.Record, error) {
+	rec, _ := r.records.Get(id)
 	if rec == nil || rec.Task.Phase != model.Estimating {
 		return nil, nil, nil
 	}
 	c := *rec
 	c.Detail = est.Detail
-	return []model.Event{model.Estimated{At: now, Task: id, Estimate: booking(est), Expected: expected}}, []*Record{&c}, nil
+	return []model.Event{model.Estimated{At: now, Task: id, Estimate: booking(est), Expected: expected}}, []*record.Record{&c}, nil
 }
 
 // findNetwork runs the first steps of a task's program on the CPU.
-func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, error) {
+func (r *Runner) findNetwork(ctx context.Context, rec *record.Record) (*models.Config, error) {
 	name := fmt.Sprintf("carma-%s-%d-probe", r.instance, rec.ID())
 	labels := map[string]string{LabelInstance: r.instance, LabelTask: rec.ID().String()}
 	if err := r.clearProbes(ctx, labels); err != nil {

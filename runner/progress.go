@@ -1,12 +1,12 @@
 package runner
 
 import (
-	"math"
-
 	"carma/mapper/model"
 	"carma/mapper/predict"
 	"carma/runner/api"
+	"carma/runner/energy"
 	"carma/runner/progress"
+	"carma/runner/record"
 )
 
 // Sources of progress beside the forms of output.
@@ -73,13 +73,13 @@ func (r *Runner) viewSlowdown(g predict.SpeedView) *api.Slowdown {
 	if len(g.Beside) == 0 {
 		return nil
 	}
-	s := &api.Slowdown{Value: hundredths(g.Predicted), Basis: slowPredicted, Predicted: hundredths(g.Predicted)}
+	s := &api.Slowdown{Value: energy.Hundredths(g.Predicted), Basis: slowPredicted, Predicted: energy.Hundredths(g.Predicted)}
 	if g.Measured > 0 {
-		s.Value, s.Basis, s.Error = hundredths(g.Measured), slowMeasured, hundredths(g.Measured*g.Error)
+		s.Value, s.Basis, s.Error = energy.Hundredths(g.Measured), slowMeasured, energy.Hundredths(g.Measured*g.Error)
 	}
 	for _, id := range g.Beside {
 		ref := api.TaskRef{ID: int64(id)}
-		if rec, _ := r.records.get(id); rec != nil {
+		if rec, _ := r.records.Get(id); rec != nil {
 			ref.Name = rec.Name
 		}
 		s.Beside = append(s.Beside, ref)
@@ -87,12 +87,9 @@ func (r *Runner) viewSlowdown(g predict.SpeedView) *api.Slowdown {
 	return s
 }
 
-// hundredths rounds to two decimal places.
-func hundredths(v float64) float64 { return math.Round(v*100) / 100 }
-
 // paramsOf returns the numbers of parameters that a task's earlier output named, or
 // zeros.
-func paramsOf(rec *Record) (total, trainable float64) {
+func paramsOf(rec *record.Record) (total, trainable float64) {
 	if rec.Params == nil {
 		return 0, 0
 	}

@@ -179,13 +179,3 @@ func (f *follower) params() *progress.Parameters {
 	}
 	return nil
 }
-
-// withParams returns the record with numbers of parameters, if there are any.
-func (r *Record) withParams(p *progress.Parameters) *Record {
-	if p == nil {
-		return r
-	}
-	c := *r
-	c.Params = p
-	return &c
-}

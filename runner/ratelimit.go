@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 const (
@@ -162,10 +163,10 @@ func listing(req *http.Request) bool {
 
 // page cuts a listing, newest first, to one page. next is the number to ask with for the
 // older tasks, or 0 if there are none.
-func page(recs []*Record, limit int) (some []*Record, next int64) {
+func page(recs []*record.Record, limit int) (some []*record.Record, next int64) {
 	bytes := int64(0)
 	for i, rec := range recs {
-		bytes += sizeOf(&rec.Submit)
+		bytes += record.SizeOf(&rec.Submit)
 		if i > 0 && (i >= limit || bytes > pageBytes) {
 			return recs[:i], int64(recs[i-1].ID())
 		}

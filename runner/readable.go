@@ -12,6 +12,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/journal"
 	"carma/runner/jsonform"
+	"carma/runner/record"
 )
 
 // rowForms returns the allowed content of a journal's rows: how their types are written,
@@ -27,7 +28,7 @@ var rowForms = sync.OnceValues(func() (*jsonform.Types, map[string]reflect.Type)
 	for _, pair := range mapper.WrittenAs() {
 		types.Forms[reflect.TypeOf(pair[0])] = reflect.TypeOf(pair[1])
 	}
-	rows := map[string]reflect.Type{"task": reflect.TypeFor[Record](), "suite": reflect.TypeOf(helpers.Form())}
+	rows := map[string]reflect.Type{"task": reflect.TypeFor[record.Record](), "suite": reflect.TypeOf(helpers.Form())}
 	for kind, form := range mapper.Forms() {
 		rows[kind] = reflect.TypeOf(form)
 	}
@@ -52,7 +53,7 @@ func Readable(j *journal.Reader) error {
 	if err := rows.checkAfter(j, snap.Seq); err != nil {
 		return err
 	}
-	for _, f := range []journal.Filter{{Unfinished: true}, {Limit: keepFinished}} {
+	for _, f := range []journal.Filter{{Unfinished: true}, {Limit: record.KeepFinished}} {
 		tasks, err := j.Tasks(f)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"carma/estimator/command"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // unbuffered is the variable that makes Python write each line at once, also into a pipe.
@@ -16,7 +17,7 @@ const unbuffered = "PYTHONUNBUFFERED"
 
 // readCommand reads the command line of a task. It takes the number of GPUs from it if none
 // is given, and stores the rest in rec. The lines are for the submitter.
-func (r *Runner) readCommand(ctx context.Context, rec *Record, image *containers.Image, given bool) (lines []string, err error) {
+func (r *Runner) readCommand(ctx context.Context, rec *record.Record, image *containers.Image, given bool) (lines []string, err error) {
 	sub := &rec.Submit
 	caps := r.opt.Limits.Caps
 	read := command.Read(&command.Program{
@@ -35,7 +36,7 @@ func (r *Runner) readCommand(ctx context.Context, rec *Record, image *containers
 
 // fitCommand compares the number of GPUs of a task with the number that its command line
 // uses.
-func (r *Runner) fitCommand(ctx context.Context, rec *Record, read *command.Reading, given bool) (lines []string, err error) {
+func (r *Runner) fitCommand(ctx context.Context, rec *record.Record, read *command.Reading, given bool) (lines []string, err error) {
 	sub := &rec.Submit
 	asked := command.Asked{GPUs: sub.GPUs, Given: given, None: sub.NoGPU}
 	fit := read.Fit(asked)

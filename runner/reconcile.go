@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/engine"
 	"carma/runner/journal"
+	"carma/runner/record"
 )
 
 // reconciler records whether the containers have been compared with the journal since the
@@ -174,7 +175,7 @@ func (r *Runner) launchable() (up bool, why string) {
 // engineNow returns a change that reports the engine's state at the time when the loop
 // applies it.
 func (r *Runner) engineNow() *change {
-	return &change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	return &change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		if r.draining.Load() {
 			return nil, nil, nil // nothing is started anyway
 		}

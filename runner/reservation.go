@@ -11,6 +11,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -24,7 +25,7 @@ func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) 
 		return api.Reservation{}, err
 	}
 	made := 0
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		res := model.Reservation{Memory: units.Bytes(q.Memory), From: units.Instant(q.From.UnixNano()), Until: units.Instant(q.Until.UnixNano()), By: who.Name, Why: q.Why}
 		if q.From.IsZero() {
 			res.From = now
@@ -124,7 +125,7 @@ func (r *Runner) Unreserve(ctx context.Context, who Caller, id int) error {
 	if err := r.authorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
 		return err
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		if !slices.ContainsFunc(r.state.Reservations(), func(v model.Reservation) bool { return v.ID == id }) {
 			return nil, nil, refusef(404, "there is no reservation %d; carma reservations lists them", id)
 		}

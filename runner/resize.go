@@ -80,7 +80,7 @@ func (z *resizing) wait(ctx context.Context) error {
 // booked returns the task's current request, and the host resources allocated to the
 // attempt.
 func (w *worker) booked() (api.Submit, model.HostShare) {
-	rec, _ := w.records.get(w.launch.Task)
+	rec, _ := w.records.Get(w.launch.Task)
 	if rec == nil {
 		return w.rec.Submit, w.launch.Host
 	}

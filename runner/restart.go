@@ -30,7 +30,7 @@ func (r *Runner) resumeAttempts() {
 func (r *Runner) resumeWorkers() (placed map[model.TaskID]int) {
 	placed = map[model.TaskID]int{}
 	for _, t := range r.state.Tasks() {
-		if rec, _ := r.records.get(t.ID); rec != nil {
+		if rec, _ := r.records.Get(t.ID); rec != nil {
 			r.probeIfDue(rec)
 		}
 		a := t.Alive()

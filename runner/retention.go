@@ -139,7 +139,7 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 			return 0, err
 		}
 		for _, t := range old {
-			if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.records.openGroup(t.Group)) {
+			if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.records.OpenGroup(t.Group)) {
 				ids = append(ids, model.TaskID(t.ID))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -213,7 +214,7 @@ func (r *Runner) entering(req *http.Request, rule rule) (*http.Request, error) {
 
 // mayTo returns a task that the caller may do something to. A task that the caller may
 // not know of is not found.
-func (r *Runner) mayTo(ctx context.Context, who Caller, what containers.Access, ref string) (*Record, error) {
+func (r *Runner) mayTo(ctx context.Context, who Caller, what containers.Access, ref string) (*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, hiddenGroup(err, ref)

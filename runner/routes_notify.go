@@ -10,6 +10,7 @@ import (
 	"carma/internal/suggest"
 	"carma/runner/api"
 	"carma/runner/notify"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -111,7 +112,7 @@ func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
 // undelivered returns the messages about a task that its owner has not received. Only the
 // owner and administrators see them: a task that is open to all does not show its owner's
 // channels.
-func (r *Runner) undelivered(ctx context.Context, rec *Record) []string {
+func (r *Runner) undelivered(ctx context.Context, rec *record.Record) []string {
 	if r.mail == nil || !r.may(ctx, rights.Undelivered, rec) {
 		return nil
 	}

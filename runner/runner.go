@@ -27,6 +27,7 @@ import (
 	"carma/runner/metrics"
 	"carma/runner/monitor"
 	"carma/runner/pull"
+	"carma/runner/record"
 	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
@@ -43,7 +44,7 @@ type Runner struct {
 	instance string              // labels the containers of this data folder
 	state    *mapper.State       // the loop's own
 	seq      int64               // of the last event applied
-	records  *records
+	records  *record.Store
 	inbox    chan *change
 	queries  chan func()
 	engine   *engine.Health
@@ -134,7 +135,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	deps.Driver = engine.Bounded{Driver: failing(deps.Driver)}
 	r := &Runner{
-		Deps: deps, opt: opt, records: newRecords(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
+		Deps: deps, opt: opt, records: record.NewStore(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
 		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},

@@ -12,6 +12,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/helpers"
+	"carma/runner/record"
 )
 
 // HelperBounds is the default share of the machine for a helper.
@@ -62,7 +63,7 @@ func (b helperBooks) Reserved(s *api.Submit) helpers.Share { return b.live().Bou
 
 func (b helperBooks) Book(ctx context.Context, suite string, share helpers.Share, how helpers.How) error {
 	ev := model.HelpersBooked{Suite: suite, Memory: units.Bytes(share.HostMem), CPUs: milli(share.CPUs)}
-	return b.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	return b.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		if how != helpers.Must {
 			if err := noPlace(b.state.HelpersFit(ev.Node, suite, ev.Memory, ev.CPUs), how); err != nil {
 				return nil, nil, err

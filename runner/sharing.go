@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/mps"
+	"carma/runner/record"
 )
 
 // sharing records how the tasks on each GPU share it. The mapper's predictions use it.
@@ -181,7 +182,7 @@ func (r *Runner) reportSharing() {
 		changed = changed || ok && told != how
 	}
 	if changed {
-		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 			return []model.Event{r.gpusFound(now)}, nil, nil
 		}})
 	}

@@ -9,12 +9,13 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
 // Stop asks a task to end. It returns when the request is durable; the task may still
 // run.
-func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopRequest) (*Record, error) {
+func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopRequest) (*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, err
@@ -23,12 +24,12 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 		return nil, err
 	}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		ev, rec := r.cancel(now, rec.ID(), s, reason)
 		if ev == nil {
 			return nil, nil, nil // the task has ended meanwhile, or the request changes nothing
 		}
-		return []model.Event{*ev}, []*Record{rec}, nil
+		return []model.Event{*ev}, []*record.Record{rec}, nil
 	}})
 	if err != nil {
 		return nil, err
@@ -40,21 +41,21 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 // cancel returns the event that stops a task, with its record. If the task is stopping
 // already, the new grace counts only if it is shorter. It returns nil if there is nothing
 // to do. Only the loop calls it.
-func (r *Runner) cancel(now units.Instant, id model.TaskID, s api.StopRequest, reason string) (*model.Cancel, *Record) {
+func (r *Runner) cancel(now units.Instant, id model.TaskID, s api.StopRequest, reason string) (*model.Cancel, *record.Record) {
 	t, open := r.state.Task(id)
-	rec, _ := r.records.get(id)
+	rec, _ := r.records.Get(id)
 	if !open || rec == nil {
 		return nil, nil
 	}
-	order := stopOrder{At: time.Now(), Grace: cmp.Or(s.Grace, r.grace(rec))}
+	order := record.StopOrder{At: time.Now(), Grace: cmp.Or(s.Grace, r.grace(rec))}
 	if s.Now {
 		order.Grace = 0
 	}
-	if earlier := rec.Stop; earlier != nil && earlier.left(order.At) <= order.Grace {
+	if earlier := rec.Stop; earlier != nil && earlier.Left(order.At) <= order.Grace {
 		if t.Phase == model.Stopping {
 			return nil, nil
 		}
 		order = *earlier // the grace can only get shorter
 	}
-	return &model.Cancel{At: now, Task: id, Reason: reason}, rec.withStop(order)
+	return &model.Cancel{At: now, Task: id, Reason: reason}, rec.WithStop(order)
 }

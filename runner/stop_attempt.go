@@ -6,42 +6,21 @@ import (
 	"time"
 
 	"carma/mapper/model"
+	"carma/runner/record"
 )
-
-// stopOrder is the order to stop a task. It is stored in the task's record, so that the next
-// daemon continues the stop.
-type stopOrder struct {
-	// At is the wall-clock time of the request.
-	At time.Time `json:"at"`
-	// Grace is the time from At to the kill. 0 kills at once.
-	Grace time.Duration `json:"grace"`
-}
-
-// left returns the time until the kill, which is at most Grace, also if the clock was set
-// back.
-func (o stopOrder) left(now time.Time) time.Duration {
-	return max(0, min(o.Grace, o.At.Add(o.Grace).Sub(now)))
-}
-
-// withStop returns the record with an order to stop the task.
-func (r *Record) withStop(o stopOrder) *Record {
-	c := *r
-	c.Stop = &o
-	return &c
-}
 
 // stopOrder returns how a task must be stopped: as requested, or else with the task's
 // grace, from now on.
-func (r *Runner) stopOrder(task model.TaskID) stopOrder {
-	rec, _ := r.records.get(task)
+func (r *Runner) stopOrder(task model.TaskID) record.StopOrder {
+	rec, _ := r.records.Get(task)
 	if rec != nil && rec.Stop != nil {
 		return *rec.Stop
 	}
-	return stopOrder{At: time.Now(), Grace: r.grace(rec)}
+	return record.StopOrder{At: time.Now(), Grace: r.grace(rec)}
 }
 
 // grace returns the time that a task gets between the stop signal and the kill.
-func (r *Runner) grace(rec *Record) time.Duration {
+func (r *Runner) grace(rec *record.Record) time.Duration {
 	if rec != nil && rec.Submit.StopGrace > 0 {
 		return rec.Submit.StopGrace
 	}
@@ -62,11 +41,11 @@ func newStopper() *stopper {
 
 // order asks for the end. A later order counts only if it brings the kill
 // forward.
-func (s *stopper) order(o stopOrder) {
+func (s *stopper) order(o record.StopOrder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	kill := now.Add(o.left(now))
+	kill := now.Add(o.Left(now))
 	switch {
 	case s.kill.IsZero():
 		close(s.asked)

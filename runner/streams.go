@@ -16,6 +16,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/record"
 	"carma/runner/rights"
 	"carma/runner/tasklog"
 
@@ -99,14 +100,14 @@ func (s *sender) write(event []byte) error {
 
 // watchTask sends the present state of a task and every later state until the last. The
 // reason why a task waits changes without an event, so it is checked once a second.
-func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
+func (r *Runner) watchTask(ctx context.Context, s *sender, rec *record.Record) error {
 	var last []byte
 	for {
-		newest, changed := r.records.get(rec.ID())
+		newest, changed := r.records.Get(rec.ID())
 		if newest != nil {
 			rec = newest
 		}
-		views, err := r.queueViews(ctx, []*Record{rec})
+		views, err := r.queueViews(ctx, []*record.Record{rec})
 		if err != nil {
 			return err
 		}
@@ -130,16 +131,16 @@ func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
 }
 
 func (r *Runner) watchAll(ctx context.Context, s *sender) error {
-	_, version, changed := r.records.since(0)
+	_, version, changed := r.records.Since(0)
 	for {
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		var recs []*Record
-		recs, version, changed = r.records.since(version)
-		slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(a.ID(), b.ID()) })
+		var recs []*record.Record
+		recs, version, changed = r.records.Since(version)
+		slices.SortFunc(recs, func(a, b *record.Record) int { return cmp.Compare(a.ID(), b.ID()) })
 		sight := r.sight(ctx)
 		for _, rec := range recs {
 			if !sight.of(rec) {
@@ -153,7 +154,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 }
 
 // hasAttempt refuses an attempt that a task does not have and will not have.
-func hasAttempt(rec *Record, n int, follow bool) error {
+func hasAttempt(rec *record.Record, n int, follow bool) error {
 	have := tries(&rec.Task)
 	if n <= have || follow && !rec.Task.Phase.Finished() {
 		return nil
@@ -168,13 +169,13 @@ func hasAttempt(rec *Record, n int, follow bool) error {
 }
 
 // streamLogs sends the output of one or all attempts, then the task.
-func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.LogOptions) error {
+func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *record.Record, o api.LogOptions) error {
 	n, noted, told := max(1, o.Attempt), 0, false
 	if o.Tail > 0 && o.Attempt == 0 {
 		n = max(1, tries(&rec.Task)) // only the latest attempt has the last lines
 	}
 	for {
-		newest, changed := r.records.get(rec.ID())
+		newest, changed := r.records.Get(rec.ID())
 		if newest != nil {
 			rec = newest
 		}
@@ -231,7 +232,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 			return err
 		}
 	}
-	views, err := r.queueViews(ctx, []*Record{rec})
+	views, err := r.queueViews(ctx, []*record.Record{rec})
 	if err != nil {
 		return err
 	}
@@ -239,7 +240,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 }
 
 func (r *Runner) streamAttempt(ctx context.Context, s *sender, id model.TaskID, n int, o api.LogOptions) error {
-	if rec, _ := r.records.get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
+	if rec, _ := r.records.Get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
 		ctx, end := context.WithCancel(ctx)
 		var told sync.WaitGroup
 		told.Go(func() { r.sendPorts(ctx, s, gpu.AttemptKey{Task: id, Attempt: n}) })

@@ -18,6 +18,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/limits"
+	"carma/runner/record"
 )
 
 // RequestError is a refused request. Status is the HTTP status, 4xx for a caller's error
@@ -61,7 +62,7 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 
 // admission holds a task that is being submitted.
 type admission struct {
-	rec      *Record
+	rec      *record.Record
 	est      estimator.Estimate
 	expected model.Expected
 }
@@ -99,7 +100,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*admiss
 			return nil, nil, err
 		}
 	}
-	rec := &Record{Submit: sub, Name: sub.Name, Nonce: newNonce(), User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
+	rec := &record.Record{Submit: sub, Name: sub.Name, Nonce: newNonce(), User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
 	lines, err := r.readCommand(ctx, rec, &image, given)
 	if err != nil {
 		return nil, nil, err
@@ -268,7 +269,7 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 
 // predict estimates a task's memory, and its load and run time, from everything known of
 // it. network is the result of a probe, or nil.
-func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Config) (estimator.Estimate, model.Expected, error) {
+func (r *Runner) predict(ctx context.Context, rec *record.Record, network *models.Config) (estimator.Estimate, model.Expected, error) {
 	sub := rec.Submit
 	if sub.NoGPU {
 		return estimator.Estimate{Method: estimator.NoGPU, Detail: "it gets no GPU"}, model.Expected{}, nil

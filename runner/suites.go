@@ -11,6 +11,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/helpers"
 	"carma/runner/journal"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -82,8 +83,8 @@ func ownerOf(who Caller) helpers.Owner {
 }
 
 // helperRecord returns a record with the fields of a helper that mounts need.
-func helperRecord(o helpers.Owner, n int) *Record {
-	return &Record{UID: o.UID, GID: o.GID, User: o.Name, Submit: api.Submit{Mounts: make([]api.Mount, n)}}
+func helperRecord(o helpers.Owner, n int) *record.Record {
+	return &record.Record{UID: o.UID, GID: o.GID, User: o.Name, Submit: api.Submit{Mounts: make([]api.Mount, n)}}
 }
 
 // placeHelper checks a helper's mounts like a task's mounts, and shows the engine the
@@ -101,7 +102,7 @@ func (r *Runner) unplaceHelper(o helpers.Owner, name string) {
 // runEnded reports whether the owner has submitted the group of a suite since it
 // came up, and all its tasks have ended.
 func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, error) {
-	if r.records.openGroup(group) {
+	if r.records.OpenGroup(group) {
 		return false, nil
 	}
 	newest, err := r.newestOf(group)
@@ -115,7 +116,7 @@ func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, err
 	if err != nil {
 		return false, err
 	}
-	return !slices.ContainsFunc(recs, func(rec *Record) bool { return !rec.Task.Phase.Finished() }), nil
+	return !slices.ContainsFunc(recs, func(rec *record.Record) bool { return !rec.Task.Phase.Finished() }), nil
 }
 
 // joinSuite gives an attempt its part of its suite, and stores the files for its container.
@@ -146,7 +147,7 @@ func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Su
 			return api.SuiteState{}, err
 		}
 	}
-	if !check && r.records.openGroup(name) {
+	if !check && r.records.OpenGroup(name) {
 		return api.SuiteState{}, refusef(409, "a group is called %s already and is not finished; choose another name, or `carma suite down -p %s` first", name, name)
 	}
 	if err := r.helpers.Up(ctx, ownerOf(who), name, s, credentialsFrom(ctx), check, r.mayServer(rights.Unlimited, who)); err != nil {

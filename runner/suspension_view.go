@@ -10,12 +10,13 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
 // Suspend suspends a running task.
-func (r *Runner) Suspend(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
-	return r.alter(ctx, who, rights.Suspend, ref, n.Why, func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
+func (r *Runner) Suspend(ctx context.Context, who Caller, ref string, n api.Note) (*record.Record, error) {
+	return r.alter(ctx, who, rights.Suspend, ref, n.Why, func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		if err := r.maySuspend(t); err != nil {
 			return nil, nil, err
 		}
@@ -50,8 +51,8 @@ func (r *Runner) maySuspend(t *model.Task) error {
 }
 
 // Resume lets a suspended task resume as soon as there is room.
-func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*Record, error) {
-	return r.alter(ctx, who, rights.Resume, ref, "", func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
+func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*record.Record, error) {
+	return r.alter(ctx, who, rights.Resume, ref, "", func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		switch {
 		case t.StopReason.Code != "":
 			return nil, nil, refusef(409, "task %d is being stopped and does not come back", t.ID)
@@ -86,7 +87,7 @@ func (r *Runner) suspensionView(t *model.Task) *api.Suspension {
 // suspendedView returns the API form of a suspended task for carma gpus.
 func (r *Runner) suspendedView(t *model.Task) api.Away {
 	v := api.Away{Task: int64(t.ID), Host: int64(t.Suspension.Host), Since: t.Suspension.Since.Time()}
-	if rec, _ := r.records.get(t.ID); rec != nil {
+	if rec, _ := r.records.Get(t.ID); rec != nil {
 		v.Name = rec.Name
 	}
 	return v

@@ -11,13 +11,14 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/suspend"
 )
 
 // happens journals and applies events in one step.
 func (g *rig) happens(events ...model.Event) {
 	g.t.Helper()
-	c := &change{events: func(units.Instant) ([]model.Event, []*Record, error) { return events, nil, nil }}
+	c := &change{events: func(units.Instant) ([]model.Event, []*record.Record, error) { return events, nil, nil }}
 	if err := g.do(g.ctx(), c); err != nil {
 		g.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -98,7 +99,7 @@ func (r *Runner) timeline(ctx context.Context, since, until time.Time) (api.Time
 
 // runsOf returns the attempts of a task that had GPUs in an interval. The result has no
 // data that only some callers may see.
-func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
+func (r *Runner) runsOf(rec *record.Record, since, until time.Time) (runs []api.Run) {
 	from, to := units.InstantOf(since), units.InstantOf(until)
 	for i := range rec.Task.Attempts {
 		a := &rec.Task.Attempts[i]
@@ -130,7 +131,7 @@ func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 
 // addRunIntervals adds the GPUs of a run between its suspensions, and all GPUs that the
 // run ever had.
-func (r *Runner) addRunIntervals(run *api.Run, rec *Record, a *model.Attempt) {
+func (r *Runner) addRunIntervals(run *api.Run, rec *record.Record, a *model.Attempt) {
 	if len(a.Absences) == 0 {
 		return
 	}

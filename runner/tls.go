@@ -15,6 +15,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/certs"
 	"carma/runner/engine"
+	"carma/runner/record"
 
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/net/netutil"
@@ -76,7 +77,7 @@ func hiddenGroup(err error, ref string) error {
 
 // numbered returns the path of a request about a task, with the task's number in place of
 // its name.
-func numbered(path string, rec *Record) string {
+func numbered(path string, rec *record.Record) string {
 	rest := strings.TrimPrefix(path, "/v1/tasks/")
 	_, after, more := strings.Cut(rest, "/")
 	path = "/v1/tasks/" + url.PathEscape(strconv.FormatInt(int64(rec.ID()), 10))

@@ -19,6 +19,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -541,7 +542,7 @@ func TestSubjects(t *testing.T) {
 	if a == b || !rights.OfCluster(a) || !rights.OfCluster(b) || rights.OfCluster(1<<31) || a != subjectUID("ann") {
 		t.Errorf("%d, %d", a, b)
 	}
-	if ownsTask(Caller{UID: a, Name: "mallory"}, &Record{UID: a, User: "ann"}) {
+	if ownsTask(Caller{UID: a, Name: "mallory"}, &record.Record{UID: a, User: "ann"}) {
 		t.Error("a number alone is no proof")
 	}
 	sa := subjectCaller(containers.Subject{Name: "system:serviceaccount:lab:trainer"}, "")

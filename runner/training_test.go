@@ -10,6 +10,7 @@ import (
 	"carma/estimator"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // asking records the daemon's queries to an estimator.
@@ -125,15 +126,15 @@ func TestTrainingIsRefused(t *testing.T) {
 // TestKindHasTraining checks that explicit settings distinguish kinds, and that settings read
 // from the command do not, because the command itself does.
 func TestKindHasTraining(t *testing.T) {
-	rec := func(train map[string]string, network string, read *api.Read) *Record {
-		return &Record{Submit: api.Submit{Image: "i", Command: []string{"a"}, GPUs: 1, BatchSize: 8, Train: train, Network: []byte(network), Read: read, EstModel: "m"}}
+	rec := func(train map[string]string, network string, read *api.Read) *record.Record {
+		return &record.Record{Submit: api.Submit{Image: "i", Command: []string{"a"}, GPUs: 1, BatchSize: 8, Train: train, Network: []byte(network), Read: read, EstModel: "m"}}
 	}
 	plain := rec(nil, "", nil)
 	if read := rec(nil, "", &api.Read{Train: map[string]string{"seq": "8"}}); kind(read) != kind(plain) || program(read) != program(plain) {
 		t.Error("what was read makes another kind")
 	}
 	kinds, families := map[string]bool{kind(plain): true}, map[string]bool{family(&plain.Submit): true}
-	for _, other := range []*Record{
+	for _, other := range []*record.Record{
 		rec(map[string]string{"seq": "8"}, "", nil), rec(map[string]string{"seq": "16"}, "", nil), rec(map[string]string{"seq": "16", "bits": "4"}, "", nil),
 		rec(nil, "{}", nil), rec(nil, "{1}", nil),
 	} {

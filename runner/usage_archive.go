@@ -12,6 +12,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -41,13 +42,13 @@ type usageArchive struct {
 
 // forget adds a task's usage to the sums, before its record is deleted.
 func (p *usageArchive) forget(id model.TaskID) {
-	rec, _ := p.r.records.get(id)
+	rec, _ := p.r.records.Get(id)
 	if rec == nil {
 		row, err := p.r.Journal.Task(int64(id))
 		if err != nil {
 			return // the task was removed before
 		}
-		if rec, err = recordOf(row); err != nil {
+		if rec, err = record.Decode(row); err != nil {
 			return
 		}
 	}
@@ -73,7 +74,7 @@ func (p *usageArchive) forget(id model.TaskID) {
 }
 
 // attempt adds the usage of an attempt, split at midnight.
-func (p *usageArchive) attempt(rec *Record, a *model.Attempt) {
+func (p *usageArchive) attempt(rec *record.Record, a *model.Attempt) {
 	from, to := cmp.Or(a.Started, a.Launched), a.Ended
 	if len(a.Grants) == 0 || to < from {
 		return
@@ -95,9 +96,9 @@ func (p *usageArchive) attempt(rec *Record, a *model.Attempt) {
 			u.GPUSeconds += ran
 			u.AwaySeconds += passed * away
 			switch {
-			case g.Memory > 0 && !rec.measured(a) && a.Started > 0:
+			case g.Memory > 0 && !rec.Measured(a) && a.Started > 0:
 				u.Unmeasured += ran
-			case g.Memory > 0 && rec.measured(a):
+			case g.Memory > 0 && rec.Measured(a):
 				u.Booked += g.Memory.GiB() * ran
 				u.Wasted += max(0, g.Memory-a.Peak).GiB() * ran
 			}
@@ -115,7 +116,7 @@ func midnight(at units.Instant) units.Instant {
 
 // row finds or makes the sum to which a task is added on a day. The pointer is valid
 // until the next call.
-func (p *usageArchive) row(rec *Record, at units.Instant, gpu *int) *api.Used {
+func (p *usageArchive) row(rec *record.Record, at units.Instant, gpu *int) *api.Used {
 	date := at.Time().Local().Format(time.DateOnly)
 	day, ok := p.days[date]
 	if !ok {

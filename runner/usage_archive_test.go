@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // TestUsedOfRemoved: the usage of removed tasks is kept exactly once, also after restarts and a
@@ -61,7 +62,7 @@ func TestUsedWithoutAway(t *testing.T) {
 	g := newRig(t)
 	p := &usageArchive{r: g.Runner}
 	start := units.InstantOf(time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local))
-	rec := &Record{User: "ann", Energy: map[int]float64{1: 80}}
+	rec := &record.Record{User: "ann", Energy: map[int]float64{1: 80}}
 	p.attempt(rec, &model.Attempt{N: 1, Started: start, Ended: start.Add(4 * time.Hour), SuspendedTime: time.Hour, Grants: []model.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}, Peak: units.GiB})
 	day := p.days["2026-01-02"]
 	if len(day) != 1 || day[0].GPUSeconds != 3*3600 || day[0].AwaySeconds != 3600 || day[0].EnergyJ != 80 || day[0].Booked != 2*3*3600 {
@@ -77,7 +78,7 @@ func TestUsedByDay(t *testing.T) {
 		return units.Instant(time.Date(2026, 1, day, hour, 0, 0, 0, time.Local).UnixNano())
 	}
 	p := usageArchive{r: g.Runner}
-	rec := &Record{User: "ann", Submit: api.Submit{Image: "a", Account: "lab"}, Energy: map[int]float64{1: 600}}
+	rec := &record.Record{User: "ann", Submit: api.Submit{Image: "a", Account: "lab"}, Energy: map[int]float64{1: 600}}
 	p.attempt(rec, &model.Attempt{
 		N: 1, Started: at(1, 22), Ended: at(3, 4), Peak: units.GiB, Class: model.ExitGPUOOM,
 		Grants: []model.Grant{{GPU: "GPU-a", Memory: 3 * units.GiB}, {GPU: "GPU-b", Memory: 3 * units.GiB}},

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -24,37 +23,6 @@ type PerUser struct {
 	MayHigh string
 }
 
-// usage is the sum over a user's unfinished tasks.
-type usage struct {
-	tasks, high int
-	bytes       int64
-}
-
-func (u *usage) add(s *api.Submit, n int) {
-	u.tasks += n
-	u.bytes += int64(n) * sizeOf(s)
-	if s.Priority == "high" {
-		u.high += n
-	}
-}
-
-// sizeOf returns the approximate memory of a request in bytes.
-func sizeOf(s *api.Submit) int64 {
-	size := 512 + len(s.Image) + len(s.Conda) + len(s.Venv) + len(s.WorkDir) + len(s.Name)
-	for _, list := range [][]string{s.Command, s.Entrypoint, s.Env} {
-		for _, t := range list {
-			size += len(t) + 16
-		}
-	}
-	for k, v := range s.Labels {
-		size += len(k) + len(v) + 32
-	}
-	for _, m := range s.Mounts {
-		size += len(m.Source) + len(m.Target) + 32
-	}
-	return int64(size + 64*len(s.After))
-}
-
 // room refuses a submission that would bring its user over a limit. Only the
 // loop calls it.
 func (r *Runner) room(in *submissionBatch) error {
@@ -62,17 +30,17 @@ func (r *Runner) room(in *submissionBatch) error {
 	if r.mayServer(rights.Unlimited, who) {
 		return nil
 	}
-	have := r.records.usage(who.UID)
+	have := r.records.Usage(who.UID)
 	for _, c := range in.tasks {
-		have.add(&c.rec.Submit, 1)
+		have.Add(&c.rec.Submit, 1)
 	}
 	switch {
-	case limit.Tasks > 0 && have.tasks > limit.Tasks:
-		return refusef(429, "you would have %d unfinished tasks, and this server takes at most %d of one user (user-tasks); wait until some have ended, or `carma stop` some", have.tasks, limit.Tasks)
-	case limit.Bytes > 0 && have.bytes > int64(limit.Bytes):
-		return refusef(429, "your unfinished tasks were submitted with %s, and this server keeps at most %s of one user (user-bytes); wait until some have ended, or put long commands and environments into files", units.Bytes(have.bytes), limit.Bytes)
-	case limit.High > 0 && have.high > limit.High:
-		return refusef(429, "you would have %d unfinished tasks of priority high, and this server takes at most %d of one user (user-high); submit the others with --priority normal", have.high, limit.High)
+	case limit.Tasks > 0 && have.Tasks > limit.Tasks:
+		return refusef(429, "you would have %d unfinished tasks, and this server takes at most %d of one user (user-tasks); wait until some have ended, or `carma stop` some", have.Tasks, limit.Tasks)
+	case limit.Bytes > 0 && have.Bytes > int64(limit.Bytes):
+		return refusef(429, "your unfinished tasks were submitted with %s, and this server keeps at most %s of one user (user-bytes); wait until some have ended, or put long commands and environments into files", units.Bytes(have.Bytes), limit.Bytes)
+	case limit.High > 0 && have.High > limit.High:
+		return refusef(429, "you would have %d unfinished tasks of priority high, and this server takes at most %d of one user (user-high); submit the others with --priority normal", have.High, limit.High)
 	}
 	return nil
 }

@@ -16,15 +16,17 @@ import (
 	"carma/mapper/predict"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/energy"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
 // Find returns a task's record by number or name. Of several tasks with a name it returns
 // the newest.
-func (r *Runner) Find(ref string) (*Record, error) {
-	if rec := r.records.find(ref); rec != nil {
+func (r *Runner) Find(ref string) (*record.Record, error) {
+	if rec := r.records.Find(ref); rec != nil {
 		return rec, nil
 	}
 	var row journal.TaskRow
@@ -34,7 +36,7 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	} else {
 		row, err = r.Journal.TaskByName(ref)
 	}
-	if errors.Is(err, journal.ErrNotFound) && r.records.openGroup(ref) {
+	if errors.Is(err, journal.ErrNotFound) && r.records.OpenGroup(ref) {
 		return nil, refusef(404, "no task %s, but a group of tasks; name one of them, or use --group %s where there is one", ref, ref)
 	}
 	if errors.Is(err, journal.ErrNotFound) {
@@ -43,7 +45,7 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recordOf(row)
+	return record.Decode(row)
 }
 
 // queueView holds the data of a task that only the state has: the place and the reason of
@@ -81,7 +83,7 @@ func (r *Runner) taskAs(ctx context.Context, ref string, environment rights.Acti
 	if err != nil {
 		return api.Task{}, err
 	}
-	views, err := r.queueViews(ctx, []*Record{rec})
+	views, err := r.queueViews(ctx, []*record.Record{rec})
 	if err != nil {
 		return api.Task{}, err
 	}
@@ -91,7 +93,7 @@ func (r *Runner) taskAs(ctx context.Context, ref string, environment rights.Acti
 }
 
 // queueViews asks the state about the unfinished ones of some records.
-func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[model.TaskID]queueView, error) {
+func (r *Runner) queueViews(ctx context.Context, recs []*record.Record) (map[model.TaskID]queueView, error) {
 	var waiting, placed []model.TaskID
 	for _, rec := range recs {
 		switch p := rec.Task.Phase; {
@@ -127,11 +129,11 @@ func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[model.Task
 }
 
 // view returns a record as users see it.
-func (r *Runner) view(rec *Record, q queueView) api.Task {
+func (r *Runner) view(rec *record.Record, q queueView) api.Task {
 	t := &rec.Task
 	v := api.Task{
 		ID: int64(t.ID), Name: rec.Name, User: rec.User, UID: rec.UID, GID: rec.GID, Group: rec.Group,
-		Image: rec.Submit.Source(), Submit: rec.Submit, EnvHidden: rec.hidden, GPUCount: t.GPUs, Phase: string(t.Phase), Priority: t.Priority.String(),
+		Image: rec.Submit.Source(), Submit: rec.Submit, EnvHidden: rec.Hidden, GPUCount: t.GPUs, Phase: string(t.Phase), Priority: t.Priority.String(),
 		Position: q.position, Waits: q.waits, WaitsCode: string(q.code),
 		Estimate: estimateView(t.Estimate, estimateDetail(t.Estimate, rec.Detail, rec.Submit.Exclusive)),
 		Need:     int64(t.NextGrant), Alone: t.NextExclusive, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: words.Reason(t.Reason), ReasonCode: string(t.Reason.Code),
@@ -139,10 +141,10 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	for i := range t.Attempts {
 		at := r.viewAttempt(t.ID, &t.Attempts[i])
 		at.EnergyJ = r.energyOf(rec, at.N)
-		rec.viewEnd(&at)
+		rec.ViewEnd(&at)
 		at.Untouched = at.Peak == 0 && slices.Contains(rec.Untouched, at.N)
 		at.Suspended = suspendedFor(t, &t.Attempts[i], r.Clock.Now())
-		v.EnergyJ = hundredths(v.EnergyJ + at.EnergyJ)
+		v.EnergyJ = energy.Hundredths(v.EnergyJ + at.EnergyJ)
 		v.Attempts = append(v.Attempts, at)
 	}
 	v.Params, v.Trainable = paramsOf(rec)

@@ -10,13 +10,14 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // TestAsked checks that each listed task satisfies the conditions of the listing, and that the
 // client's own filter gives the same result.
 func TestAsked(t *testing.T) {
 	at := func(minute int) units.Instant { return units.Instant(time.Duration(minute) * time.Minute) }
-	recs := []*Record{
+	recs := []*record.Record{
 		{UID: 7, User: "ann", Name: "exp-1", Task: model.Task{Request: model.Request{ID: 1}, Phase: model.Succeeded, Submitted: at(1), Ended: at(10)}},
 		{UID: 7, User: "ann", Name: "exp-2", Task: model.Task{Request: model.Request{ID: 2}, Phase: model.Failed, Submitted: at(2), Ended: at(20)}},
 		{UID: 8, User: "bob", Name: "other", Group: "g", Task: model.Task{Request: model.Request{ID: 3}, Phase: model.Running, Submitted: at(3)}, Submit: api.Submit{Labels: map[string]string{"a": "b"}}},

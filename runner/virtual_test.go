@@ -16,6 +16,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/journal"
+	"carma/runner/record"
 	"carma/runner/tasklog"
 
 	"github.com/rs/zerolog"
@@ -82,7 +83,7 @@ func (v *virtual) submit(image string) string {
 }
 
 // finished waits for the end of a task, at most for an hour of virtual time.
-func (v *virtual) finished(ref string) *Record {
+func (v *virtual) finished(ref string) *record.Record {
 	v.t.Helper()
 	for range 3600 {
 		rec, err := v.Find(ref)

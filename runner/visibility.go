@@ -7,6 +7,7 @@ import (
 
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -17,7 +18,7 @@ const (
 )
 
 // authorizeReading refuses the output of a task that the caller may not read.
-func (r *Runner) authorizeReading(ctx context.Context, rec *Record) error {
+func (r *Runner) authorizeReading(ctx context.Context, rec *record.Record) error {
 	who, ok := callerFrom(ctx)
 	if !ok && !r.may(ctx, rights.Output, rec) {
 		return refusef(403, callerUnknown)
@@ -30,7 +31,7 @@ func (r *Runner) authorizeReading(ctx context.Context, rec *Record) error {
 
 // present returns a task as the caller may see it. environment is the right to see the
 // values of its environment in this answer.
-func (r *Runner) present(ctx context.Context, rec *Record, q queueView, environment rights.Action) api.Task {
+func (r *Runner) present(ctx context.Context, rec *record.Record, q queueView, environment rights.Action) api.Task {
 	v := r.view(r.shown(ctx, rec, environment), q)
 	if !r.may(ctx, rights.Progress, rec) {
 		v.Progress, v.Params, v.Trainable = withoutOutput(v.Progress), 0, 0
@@ -42,14 +43,14 @@ func (r *Runner) present(ctx context.Context, rec *Record, q queueView, environm
 // the caller sees the names of its variables without their values. Without the right to
 // the output, the caller sees no line of it. The command line is always shown, because
 // the machine's process list shows it too.
-func (r *Runner) shown(ctx context.Context, rec *Record, environment rights.Action) *Record {
+func (r *Runner) shown(ctx context.Context, rec *record.Record, environment rights.Action) *record.Record {
 	values, output := r.may(ctx, environment, rec), r.may(ctx, rights.Output, rec)
 	if values && output {
 		return rec
 	}
 	c := *rec
 	if !values {
-		c.Submit.Env, c.hidden = masked(rec.Submit.Env), len(rec.Submit.Env) > 0
+		c.Submit.Env, c.Hidden = masked(rec.Submit.Env), len(rec.Submit.Env) > 0
 	}
 	if output {
 		return &c
@@ -64,9 +65,9 @@ func (r *Runner) shown(ctx context.Context, rec *Record, environment rights.Acti
 	}
 	c.Task.Reason = unquoted(rec.Task.Reason)
 	if len(rec.Ends) > 0 {
-		c.Ends = map[int]*attemptEnd{}
+		c.Ends = map[int]*record.AttemptEnd{}
 		for n, end := range rec.Ends {
-			c.Ends[n] = end.withoutQuotes()
+			c.Ends[n] = end.WithoutQuotes()
 		}
 	}
 	return &c

@@ -8,6 +8,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/engine"
+	"carma/runner/record"
 	"carma/runner/rights"
 )
 
@@ -29,7 +30,7 @@ func in(what containers.Access, namespace string) containers.Access {
 }
 
 // namespaceOf returns the namespace of a task's containers, or "" if the engine has none.
-func (r *Runner) namespaceOf(rec *Record) string {
+func (r *Runner) namespaceOf(rec *record.Record) string {
 	if rec.Submit.Namespace != "" {
 		return rec.Submit.Namespace
 	}
@@ -56,7 +57,7 @@ func (r *Runner) sight(ctx context.Context) *visibility {
 }
 
 // of reports whether the caller may know of a task.
-func (s *visibility) of(rec *Record) bool {
+func (s *visibility) of(rec *record.Record) bool {
 	if s.who == nil {
 		return true
 	}
@@ -93,7 +94,7 @@ func (r *Runner) infoFor(ctx context.Context, info api.Info) (api.Info, error) {
 	host, sight := *info.Host, r.sight(ctx)
 	host.Helpers = nil
 	host.Tasks = slices.DeleteFunc(slices.Clone(host.Tasks), func(m api.HostMember) bool {
-		rec, _ := r.records.get(model.TaskID(m.Task))
+		rec, _ := r.records.Get(model.TaskID(m.Task))
 		return rec == nil || !sight.of(rec)
 	})
 	info.Host = &host

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/record"
 )
 
 // The reason why a task waits is computed on request, and no event contains it. For the
@@ -43,7 +44,7 @@ func (r *Runner) recordWaits(ctx context.Context) {
 
 // recordWaitReasons stores the reasons with another code than the previous one.
 func (r *Runner) recordWaitReasons(ctx context.Context) error {
-	recs := r.records.newest(0, math.MaxInt, func(rec *Record) bool {
+	recs := r.records.Newest(0, math.MaxInt, func(rec *record.Record) bool {
 		return rec.Task.Phase == model.Queued || rec.Task.Phase == model.Recovering
 	})
 	slices.Reverse(recs)

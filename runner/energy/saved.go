@@ -75,12 +75,12 @@ func (b *Accounts) Save(now units.Instant) []byte {
 	}
 	b.countAllSeconds(now)
 	b.dirty = false
-	n := saved{At: now, Since: b.since, Users: maps.Clone(b.users), Held: maps.Clone(b.held), Idle: hundredths(b.idle), GPUs: map[string]*gap{}}
+	n := saved{At: now, Since: b.since, Users: maps.Clone(b.users), Held: maps.Clone(b.held), Idle: Hundredths(b.idle), GPUs: map[string]*gap{}}
 	for user, joules := range n.Users {
-		n.Users[user] = hundredths(joules)
+		n.Users[user] = Hundredths(joules)
 	}
 	for key, account := range b.open {
-		n.Attempts = append(n.Attempts, savedAttempt{key.Task, key.Attempt, hundredths(account.joules)})
+		n.Attempts = append(n.Attempts, savedAttempt{key.Task, key.Attempt, Hundredths(account.joules)})
 	}
 	slices.SortFunc(n.Attempts, func(a, b savedAttempt) int { return cmp.Or(cmp.Compare(a.Task, b.Task), a.Attempt-b.Attempt) })
 	for uuid, c := range b.cards {
@@ -148,14 +148,14 @@ func (b *Accounts) View() *api.Energy {
 	if len(b.users) == 0 {
 		return nil
 	}
-	v := &api.Energy{Since: b.since.Time(), IdleJ: hundredths(b.idle), Users: map[string]float64{}}
+	v := &api.Energy{Since: b.since.Time(), IdleJ: Hundredths(b.idle), Users: map[string]float64{}}
 	for user, joules := range b.users {
 		v.TasksJ += joules
-		v.Users[user] = hundredths(joules)
+		v.Users[user] = Hundredths(joules)
 	}
-	v.TasksJ = hundredths(v.TasksJ)
+	v.TasksJ = Hundredths(v.TasksJ)
 	return v
 }
 
-// hundredths rounds to two decimals.
-func hundredths(v float64) float64 { return math.Round(v*100) / 100 }
+// Hundredths rounds to two decimals.
+func Hundredths(v float64) float64 { return math.Round(v*100) / 100 }
