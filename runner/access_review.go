@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/runner/request"
 )
 
 // Lifetimes of the cached answers of the cluster about users. A revoked token or right
@@ -55,7 +56,7 @@ func newReviews(of containers.Reviewer, now func() time.Time) *reviews {
 }
 
 // whose returns the user of the cluster that a token belongs to. The error is a
-// [RequestError].
+// [request.Error].
 func (v *reviews) whose(ctx context.Context, token string) (containers.Subject, error) {
 	key := sha256.Sum256([]byte(token))
 	got := remembered(v, v.tokens, key)
@@ -72,12 +73,12 @@ func (v *reviews) whose(ctx context.Context, token string) (containers.Subject, 
 	}
 	if got.err != nil {
 		why := strings.TrimPrefix(got.err.Error(), containers.ErrToken.Error()+": ")
-		return got.value, refusef(401, "the cluster does not take your token: %s; kubectl auth whoami tests the kubeconfig that it comes from", why)
+		return got.value, request.Errorf(401, "the cluster does not take your token: %s; kubectl auth whoami tests the kubeconfig that it comes from", why)
 	}
 	return got.value, nil
 }
 
-// may reports whether a user may do something. An error is a [RequestError].
+// may reports whether a user may do something. An error is a [request.Error].
 func (v *reviews) may(ctx context.Context, s *containers.Subject, what containers.Access) (bool, error) {
 	key := accessKey{strings.Join(append([]string{s.Name, s.ID}, s.Groups...), "\x00"), what}
 	if got := remembered(v, v.access, key); got != nil {
@@ -96,7 +97,7 @@ func (v *reviews) may(ctx context.Context, s *containers.Subject, what container
 }
 
 func clusterSilent(err error) error {
-	return refusef(503, "the cluster does not say who you are and what you may do: %v; nothing is lost, try again", err)
+	return request.Errorf(503, "the cluster does not say who you are and what you may do: %v; nothing is lost, try again", err)
 }
 
 // question calls put as soon as fewer than reviewsAtOnce questions are in progress.

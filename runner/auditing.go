@@ -6,6 +6,7 @@ import (
 
 	"carma/runner/api"
 	"carma/runner/audit"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -16,9 +17,9 @@ const auditRecords = 50
 // account see all records. Other callers see their own actions and the actions on their own
 // tasks.
 func (r *Runner) Audit(ctx context.Context, o api.AuditOptions) (api.Audit, error) {
-	who, ok := callerFrom(ctx)
+	who, ok := request.CallerFrom(ctx)
 	if !ok {
-		return api.Audit{}, refusef(403, callerUnknown)
+		return api.Audit{}, request.Errorf(403, callerUnknown)
 	}
 	if err := r.auditing.Acquire(ctx, 1); err != nil {
 		return api.Audit{}, err

@@ -14,10 +14,11 @@ import (
 
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // audited returns the records of the audit log that a caller sees, one per line.
-func (g *rig) audited(who Caller, query string) string {
+func (g *rig) audited(who request.Caller, query string) string {
 	g.t.Helper()
 	status, text := g.ask(who, http.MethodGet, "/v1/audit?"+query, "")
 	var found api.Audit
@@ -46,13 +47,13 @@ func TestAudit(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("train", untilStopped)
-	run := func(who Caller) string {
+	run := func(who request.Caller) string {
 		id := g.runAs(who, api.Submit{Image: "train", Mem: int64(units.GiB), HostReserve: int64(units.MiB), Env: []string{"KEY=s3cret-env"}})
 		g.running(id)
 		return id
 	}
 	anns, roots, opers := run(ann), run(rootUser), run(oper)
-	ask := func(who Caller, method, path, body string, want int) {
+	ask := func(who request.Caller, method, path, body string, want int) {
 		t.Helper()
 		if status, text := g.ask(who, method, path, body); status != want {
 			t.Errorf("%s %s as %s: %d %s", method, path, who.Name, status, text)
@@ -91,7 +92,7 @@ root stop task=ANNS object="" owner=ann detail="too long" allowed
 	}
 	lines := strings.SplitAfter(want, "\n")
 	for _, c := range []struct {
-		who   Caller
+		who   request.Caller
 		query string
 		want  []int
 	}{

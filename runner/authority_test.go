@@ -10,16 +10,17 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
-func ownsTask(who Caller, rec *record.Record) bool {
+func ownsTask(who request.Caller, rec *record.Record) bool {
 	return rights.Owns(rights.Caller{UID: who.UID, Name: who.Name}, ownerOfTask(rec))
 }
 
 // ask makes a request as a caller and returns the status and the answer. A stream is cut
 // off when it has begun.
-func (g *rig) ask(who Caller, method, path, body string) (status int, text string) {
+func (g *rig) ask(who request.Caller, method, path, body string) (status int, text string) {
 	g.t.Helper()
 	ctx, cancel := context.WithCancel(g.as(who))
 	defer cancel()

@@ -10,6 +10,7 @@ import (
 	"carma/internal/suggest"
 	"carma/runner/api"
 	"carma/runner/engine"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -23,15 +24,15 @@ var (
 
 // placing returns a function that checks the namespace, the service account and the user
 // of each task of a submission, and fills in the namespace.
-func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) error {
+func (r *Runner) placing(ctx context.Context, who request.Caller) func(*api.Submit) error {
 	driver, parted := engine.As[containers.Namespaced](r.Driver)
 	allowed := map[string]error{}
 	return func(s *api.Submit) error {
 		switch {
 		case !parted && s.Namespace != "":
-			return refusef(422, "--namespace %s: the tasks of this daemon are containers of one server, which has no namespaces; leave it out", s.Namespace)
+			return request.Errorf(422, "--namespace %s: the tasks of this daemon are containers of one server, which has no namespaces; leave it out", s.Namespace)
 		case !parted && s.ServiceAccount != "":
-			return refusef(422, "--service-account %s: the tasks of this daemon are containers of one server, not pods; leave it out", s.ServiceAccount)
+			return request.Errorf(422, "--service-account %s: the tasks of this daemon are containers of one server, not pods; leave it out", s.ServiceAccount)
 		case !parted:
 			return nil
 		}
@@ -42,10 +43,10 @@ func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) erro
 		}
 		own := driver.Namespace()
 		if who.Subject != nil {
-			own = who.namespace
+			own = who.Namespace
 		}
 		if s.Namespace = cmp.Or(s.Namespace, own); s.Namespace == "" {
-			return refusef(422, "no namespace: name one with --namespace, or in the context of your kubeconfig")
+			return request.Errorf(422, "no namespace: name one with --namespace, or in the context of your kubeconfig")
 		}
 		if err := checkPlace(driver, s); err != nil {
 			return err
@@ -54,7 +55,7 @@ func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) erro
 			if r.mayServer(rights.AnyNamespace, who) || s.Namespace == own && s.ServiceAccount == "" {
 				return nil
 			}
-			return refusef(403, "--namespace, --service-account: users of the daemon's machine run their tasks in its namespace %s, without an account; with rights of your own in the cluster, come over TLS with your token (docs/kubernetes.md)", own)
+			return request.Errorf(403, "--namespace, --service-account: users of the daemon's machine run their tasks in its namespace %s, without an account; with rights of your own in the cluster, come over TLS with your token (docs/kubernetes.md)", own)
 		}
 		err, known := allowed[s.Namespace]
 		if !known {
@@ -72,13 +73,13 @@ func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) erro
 func checkPlace(driver containers.Namespaced, s *api.Submit) error {
 	switch {
 	case !namespaceName().MatchString(s.Namespace):
-		return refusef(422, "--namespace %q is not the name of a namespace: small letters, digits and dashes, at most 63", s.Namespace)
+		return request.Errorf(422, "--namespace %q is not the name of a namespace: small letters, digits and dashes, at most 63", s.Namespace)
 	case s.ServiceAccount != "" && !accountName().MatchString(s.ServiceAccount):
-		return refusef(422, "--service-account %q is not the name of a service account: small letters, digits, dots and dashes", s.ServiceAccount)
+		return request.Errorf(422, "--service-account %q is not the name of a service account: small letters, digits, dots and dashes", s.ServiceAccount)
 	case driver.Serves(s.Namespace):
 		return nil
 	}
-	return refusef(422, "--namespace: %v; the daemon serves these (kubernetes-namespaces)", suggest.OneOf(s.Namespace, driver.Served()))
+	return request.Errorf(422, "--namespace: %v; the daemon serves these (kubernetes-namespaces)", suggest.OneOf(s.Namespace, driver.Served()))
 }
 
 // mayRunIn refuses a namespace in which a user may not create the objects of a task.
@@ -89,7 +90,7 @@ func (r *Runner) mayRunIn(ctx context.Context, who *containers.Subject, namespac
 			return err
 		}
 		if !yes {
-			return refusef(403, "you may not %s; you are %s", accessText(in(what, namespace)), who.Name)
+			return request.Errorf(403, "you may not %s; you are %s", accessText(in(what, namespace)), who.Name)
 		}
 	}
 	return nil
@@ -121,7 +122,7 @@ func noneOfMachine(s *api.Submit) error {
 		{s.User != "" && !userNumber().MatchString(s.User), "--user " + s.User + ": on a cluster a user is a number, like 1000:1000"},
 	} {
 		if f.asked {
-			return refusef(422, "%s", f.why)
+			return request.Errorf(422, "%s", f.why)
 		}
 	}
 	return nil
@@ -146,7 +147,7 @@ func (r *Runner) knowsOf(ctx context.Context, after []api.Dependency) error {
 			if sight.err != nil {
 				return sight.err
 			}
-			return refusef(422, "--after: no task and no group %s; `carma ps -a` lists all", d.Task)
+			return request.Errorf(422, "--after: no task and no group %s; `carma ps -a` lists all", d.Task)
 		}
 	}
 	return nil

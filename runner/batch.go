@@ -13,18 +13,19 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/pull"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // submissionBatch is a submission that is not in the state yet.
 type submissionBatch struct {
-	who   Caller
+	who   request.Caller
 	group string
 	tasks []*admission
 }
 
 // SubmitAll submits either all tasks, numbered in order, or none. When it returns without
 // an error, the tasks are durable.
-func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (api.SubmittedAll, error) {
+func (r *Runner) SubmitAll(ctx context.Context, who request.Caller, s api.Submission) (api.SubmittedAll, error) {
 	in, warn, err := r.take(ctx, who, s)
 	if err != nil {
 		return api.SubmittedAll{}, err
@@ -65,9 +66,9 @@ func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credent
 }
 
 // take prepares all tasks of a submission. It returns each warning once.
-func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*submissionBatch, []string, error) {
+func (r *Runner) take(ctx context.Context, who request.Caller, s api.Submission) (*submissionBatch, []string, error) {
 	if len(s.Tasks) == 0 || len(s.Tasks) > api.MaxTasks {
-		return nil, nil, refusef(422, "%d tasks in one submission; 1 to %d are possible", len(s.Tasks), api.MaxTasks)
+		return nil, nil, request.Errorf(422, "%d tasks in one submission; 1 to %d are possible", len(s.Tasks), api.MaxTasks)
 	}
 	if err := checkName("--group", s.Group); err != nil {
 		return nil, nil, err
@@ -107,7 +108,7 @@ func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*submi
 // inTask adds to an error the task that it is about: the number if there are several
 // tasks, and the name in the file if the task comes from a file.
 func inTask(s api.Submission, i int, err error) error {
-	refused, ok := err.(*RequestError)
+	refused, ok := err.(*request.Error)
 	if !ok || len(s.Tasks) == 1 && s.Tasks[i].Part == "" {
 		return err
 	}
@@ -115,14 +116,14 @@ func inTask(s api.Submission, i int, err error) error {
 	if part := s.Tasks[i].Part; part != "" {
 		what = part
 	}
-	return refusef(refused.Status, "%s: %s", what, refused.Text)
+	return request.Errorf(refused.Status, "%s: %s", what, refused.Text)
 }
 
 // plan numbers and names the tasks of a submission and returns the events that
 // submit them. It changes only the candidates' records. Only the loop calls it.
 func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []*record.Record, error) {
 	if _, coming := r.GPUs.(gpu.Coming); coming && r.state.NumGPUs() == 0 {
-		return nil, nil, refusef(503, "the cluster has no GPUs now, and none that it had has a task; kubectl get resourceslices shows them; submit again when there are some")
+		return nil, nil, request.Errorf(503, "the cluster has no GPUs now, and none that it had has a task; kubectl get resourceslices shows them; submit again when there are some")
 	}
 	if r.state.NumGPUs() == 0 { // the GPUs that a first start has found are not stored yet
 		return nil, nil, errFull
@@ -189,13 +190,13 @@ func (r *Runner) groupName(in *submissionBatch, first model.TaskID) (string, err
 // nameFree refuses a name that an unfinished task or group has.
 func (r *Runner) nameFree(option, name string) error {
 	if id := r.records.UnfinishedNamed(name); id != 0 {
-		return refusef(409, "%s: task %d is called %s already and is not finished; choose another name, or `carma stop %s` first", option, id, name, name)
+		return request.Errorf(409, "%s: task %d is called %s already and is not finished; choose another name, or `carma stop %s` first", option, id, name, name)
 	}
 	if r.records.OpenGroup(name) {
-		return refusef(409, "%s: a group is called %s already and is not finished; choose another name, or `carma stop --group %s` first", option, name, name)
+		return request.Errorf(409, "%s: a group is called %s already and is not finished; choose another name, or `carma stop --group %s` first", option, name, name)
 	}
 	if r.names[name] {
-		return refusef(409, "%s: another task is being called %s; choose another name", option, name)
+		return request.Errorf(409, "%s: another task is being called %s; choose another name", option, name)
 	}
 	return nil
 }
@@ -233,7 +234,7 @@ func (p *batchPlan) name(rec *record.Record, id model.TaskID) (string, error) {
 		}
 	}
 	if p.names[name] || name == rec.Group {
-		return "", refusef(409, "--name: two tasks of this submission, or one and their group, are called %s; choose other names", name)
+		return "", request.Errorf(409, "--name: two tasks of this submission, or one and their group, are called %s; choose other names", name)
 	}
 	p.names[name] = true
 	return name, p.nameFree("--name", name)
@@ -258,7 +259,7 @@ func (p *batchPlan) request(c *admission, id model.TaskID) (model.Request, error
 		return req, err
 	}
 	if p.dependencies += len(req.After); p.dependencies > api.MaxDependencies {
-		return req, refusef(422, "--after: the tasks of this submission depend on each other %d times or more, at most %d are possible; put a task between that all follow", p.dependencies, api.MaxDependencies)
+		return req, request.Errorf(422, "--after: the tasks of this submission depend on each other %d times or more, at most %d are possible; put a task between that all follow", p.dependencies, api.MaxDependencies)
 	}
 	c.est, err = p.possible(req, c.est)
 	rec.Detail = c.est.Detail

@@ -13,6 +13,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 
 	"golang.org/x/sys/unix"
 )
@@ -137,23 +138,23 @@ func (b Bounds) check(s api.Submit) error {
 	mem := cmp.Or(units.Bytes(s.HostMem), b.Default.HostMem)
 	switch shm := min(b.Most.ShmSize, mem); {
 	case s.HostMem < 0 || s.HostReserve < 0 || s.CPUs < 0 || s.CPUsReserve < 0 || s.Pids < 0 || s.ShmSize < 0:
-		return refusef(422, "--host-mem, --host-reserve, --cpus, --cpus-reserve, --pids and --shm-size cannot be below 0")
+		return request.Errorf(422, "--host-mem, --host-reserve, --cpus, --cpus-reserve, --pids and --shm-size cannot be below 0")
 	case units.Bytes(s.HostMem) > b.Most.HostMem:
-		return refusef(422, "--host-mem %s: a task may have at most %s of this machine's memory", units.Bytes(s.HostMem), b.Most.HostMem)
+		return request.Errorf(422, "--host-mem %s: a task may have at most %s of this machine's memory", units.Bytes(s.HostMem), b.Most.HostMem)
 	case s.HostMem > 0 && units.Bytes(s.HostMem) < leastHostMem:
-		return refusef(422, "--host-mem %s: no program starts in that; write at least %s", units.Bytes(s.HostMem), leastHostMem)
+		return request.Errorf(422, "--host-mem %s: no program starts in that; write at least %s", units.Bytes(s.HostMem), leastHostMem)
 	case units.Bytes(s.HostReserve) > cmp.Or(units.Bytes(s.HostMem), b.Most.HostMem):
-		return refusef(422, "--host-reserve %s: more than the %s that it may use; write at most that", units.Bytes(s.HostReserve), cmp.Or(units.Bytes(s.HostMem), b.Most.HostMem))
+		return request.Errorf(422, "--host-reserve %s: more than the %s that it may use; write at most that", units.Bytes(s.HostReserve), cmp.Or(units.Bytes(s.HostMem), b.Most.HostMem))
 	case s.CPUsReserve > cmp.Or(s.CPUs, b.Most.CPUs):
-		return refusef(422, "--cpus-reserve %g: more than the %g that it may use; write at most that", s.CPUsReserve, cmp.Or(s.CPUs, b.Most.CPUs))
+		return request.Errorf(422, "--cpus-reserve %g: more than the %g that it may use; write at most that", s.CPUsReserve, cmp.Or(s.CPUs, b.Most.CPUs))
 	case s.CPUs > b.Most.CPUs:
-		return refusef(422, "--cpus %g: a task may have at most %g", s.CPUs, b.Most.CPUs)
+		return request.Errorf(422, "--cpus %g: a task may have at most %g", s.CPUs, b.Most.CPUs)
 	case s.CPUs > 0 && s.CPUs < 0.01:
-		return refusef(422, "--cpus %g: the least is 0.01", s.CPUs)
+		return request.Errorf(422, "--cpus %g: the least is 0.01", s.CPUs)
 	case s.Pids > int64(b.Most.Pids):
-		return refusef(422, "--pids %d: a task may have at most %d processes and threads", s.Pids, b.Most.Pids)
+		return request.Errorf(422, "--pids %d: a task may have at most %d processes and threads", s.Pids, b.Most.Pids)
 	case units.Bytes(s.ShmSize) > shm:
-		return refusef(422, "--shm-size %s: at most %s is possible here; it counts as the task's memory (--host-mem)", units.Bytes(s.ShmSize), shm)
+		return request.Errorf(422, "--shm-size %s: at most %s is possible here; it counts as the task's memory (--host-mem)", units.Bytes(s.ShmSize), shm)
 	}
 	return nil
 }

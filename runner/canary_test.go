@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // refusing is a driver that makes no container of one image.
@@ -32,8 +33,8 @@ func (d refusing) Create(ctx context.Context, spec containers.Spec) (string, err
 // withCanary gives a rig's daemon the canary's program.
 func withCanary(g *rig) { g.opt.Init = "/bin/true" }
 
-func bobAndAlice() (bob, alice Caller) {
-	return Caller{UID: 1001, GID: 1001, Name: "bob"}, Caller{UID: 1002, GID: 1002, Name: "alice"}
+func bobAndAlice() (bob, alice request.Caller) {
+	return request.Caller{UID: 1001, GID: 1001, Name: "bob"}, request.Caller{UID: 1002, GID: 1002, Name: "alice"}
 }
 
 // TestOneUsersSuiteCannotStart: R4 of the third review. 40 tasks of one user never start, for

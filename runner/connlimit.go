@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"carma/runner/request"
 	"carma/runner/web"
 
 	"golang.org/x/sys/unix"
@@ -156,10 +157,10 @@ func peerOf(c net.Conn) (*unix.Ucred, bool) {
 	return nil, false
 }
 
-// withCaller puts the peer of a connection into its context. The peer's name
+// withPeer puts the peer of a connection into its context. The peer's name
 // and groups are looked up at their first use: a directory server that hangs
 // must delay nobody else.
-func withCaller(ctx context.Context, c net.Conn) context.Context {
+func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if _, tcp := c.LocalAddr().(*net.TCPAddr); tcp { // The kernel's table may be long, so it is read only when a request to the page needs the peer.
 		return context.WithValue(ctx, portPeerKey{}, sync.OnceValues(func() (int, bool) { return web.PeerOf(c) }))
 	}
@@ -167,5 +168,5 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 	if !ok {
 		return ctx
 	}
-	return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() Caller { return callerOf(int(peer.Uid), int(peer.Gid)) }))
+	return request.WithLazyCaller(ctx, sync.OnceValue(func() request.Caller { return request.LookupCaller(int(peer.Uid), int(peer.Gid)) }))
 }

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // TestDoorkeeper: a user has a limited number of connections. Some places are only for root. A
@@ -97,7 +98,7 @@ func TestPages(t *testing.T) {
 		for range 100 {
 			s.Tasks = append(s.Tasks, api.Submit{Image: "ok", Mem: int64(units.GiB), Delay: 1 << 50, Labels: map[string]string{"n": "x"}})
 		}
-		if _, err := g.SubmitAll(g.ctx(), Caller{Name: "root"}, s); err != nil {
+		if _, err := g.SubmitAll(g.ctx(), request.Caller{Name: "root"}, s); err != nil {
 			t.Fatal(err)
 		}
 	}

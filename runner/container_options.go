@@ -16,6 +16,8 @@ import (
 	"carma/containers/option"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
+	"carma/runner/rights"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,7 +44,7 @@ func (f Fittings) check() error {
 
 // checkContainerOptions refuses options that a task of who cannot have here. The options
 // are checked again at each launch.
-func (r *Runner) checkContainerOptions(ctx context.Context, who Caller, s api.Submit) error {
+func (r *Runner) checkContainerOptions(ctx context.Context, who request.Caller, s api.Submit) error {
 	o, err := r.containerOptions(who, s)
 	if err == nil {
 		err = checkPorts(who, s)
@@ -51,14 +53,14 @@ func (r *Runner) checkContainerOptions(ctx context.Context, who Caller, s api.Su
 		return err
 	}
 	if err := containers.CheckOptions(r.Driver, &o); err != nil {
-		return refusef(422, "%v", err)
+		return request.Errorf(422, "%v", err)
 	}
 	return ctx.Err()
 }
 
 // containerOptions returns the options that a task's container gets: the submitted ones, of
 // which some are completed.
-func (r *Runner) containerOptions(who Caller, s api.Submit) (o containers.ContainerOptions, err error) {
+func (r *Runner) containerOptions(who request.Caller, s api.Submit) (o containers.ContainerOptions, err error) {
 	o = s.ContainerOptions
 	live := r.live()
 	for _, text := range o.Ulimits {
@@ -106,12 +108,12 @@ func (r *Runner) tmpfs(s api.Submit) (list []string, err error) {
 		t, _ := option.ParseTmpfs(text)
 		for _, dir := range r.ownFolders() {
 			if isUnder(t.Target, dir) || isUnder(dir, t.Target) {
-				return nil, refusef(422, "--tmpfs %s: carma mounts %s in every task; choose another folder, for example /scratch", t.Target, dir)
+				return nil, request.Errorf(422, "--tmpfs %s: carma mounts %s in every task; choose another folder, for example /scratch", t.Target, dir)
 			}
 		}
 		sum += t.Size
 		if most > 0 && sum > most {
-			return nil, refusef(422, "--tmpfs %s: with /dev/shm and the other folders in memory that is %s; all of it counts as the task's memory, which is %s (--host-mem)", text, units.Bytes(sum), units.Bytes(most))
+			return nil, request.Errorf(422, "--tmpfs %s: with /dev/shm and the other folders in memory that is %s; all of it counts as the task's memory, which is %s (--host-mem)", text, units.Bytes(sum), units.Bytes(most))
 		}
 		t.Size = cmp.Or(t.Size, most/2)
 		list = append(list, t.String())
@@ -150,7 +152,7 @@ func mostOf(text string) (option.Ulimit, error) {
 func allowedUlimit(allowed []string, text string) error {
 	u, err := option.ParseUlimit(text)
 	if err != nil {
-		return refusef(422, "--ulimit %v", err)
+		return request.Errorf(422, "--ulimit %v", err)
 	}
 	if u.Hard == 0 { // a limit of 0 only restricts the task
 		return nil
@@ -163,11 +165,11 @@ func allowedUlimit(allowed []string, text string) error {
 			continue
 		}
 		if most.Hard != -1 && (u.Hard == -1 || u.Hard > most.Hard) {
-			return refusef(403, "--ulimit %s: at most %s=%d is allowed here (allowed-ulimits)", text, u.Name, most.Hard)
+			return request.Errorf(403, "--ulimit %s: at most %s=%d is allowed here (allowed-ulimits)", text, u.Name, most.Hard)
 		}
 		return nil
 	}
-	return refusef(403, "--ulimit %s: the administrator allows %s (allowed-ulimits)", text, orNone(names))
+	return request.Errorf(403, "--ulimit %s: the administrator allows %s (allowed-ulimits)", text, orNone(names))
 }
 
 func orNone(list []string) string {
@@ -177,21 +179,21 @@ func orNone(list []string) string {
 // groupsOf returns the numbers of groups that are given by name or number on this
 // machine. Only root, and the user that the daemon runs as, get groups that they are not
 // in. The engine is given numbers, because it would look up names in the image.
-func groupsOf(who Caller, names []string) (list []string, err error) {
+func groupsOf(who request.Caller, names []string) (list []string, err error) {
 	for _, name := range names {
 		n, wrong := strconv.Atoi(name)
 		if wrong != nil {
 			g, err := user.LookupGroup(name)
 			if err != nil {
-				return nil, refusef(422, "--group-add %s: this machine has no such group; id -Gn lists yours", name)
+				return nil, request.Errorf(422, "--group-add %s: this machine has no such group; id -Gn lists yours", name)
 			}
 			n, _ = strconv.Atoi(g.Gid)
 		}
 		if n < 0 || n > 1<<31-2 {
-			return nil, refusef(422, "--group-add %s: that is not the number of a group", name)
+			return nil, request.Errorf(422, "--group-add %s: that is not the number of a group", name)
 		}
 		if !mayMountAll(who.UID) && n != who.GID && !slices.Contains(who.GIDs, n) {
-			return nil, refusef(403, "--group-add %s: you are not in that group on this machine; id -Gn lists yours", name)
+			return nil, request.Errorf(403, "--group-add %s: you are not in that group on this machine; id -Gn lists yours", name)
 		}
 		if number := strconv.Itoa(n); !slices.Contains(list, number) {
 			list = append(list, number)
@@ -205,9 +207,9 @@ func groupsOf(who Caller, names []string) (list []string, err error) {
 func allowedDevices(allowed []string, text string) (list []string, err error) {
 	d, err := option.ParseDevice(text)
 	if err != nil {
-		return nil, refusef(422, "--device %v", err)
+		return nil, request.Errorf(422, "--device %v", err)
 	}
-	refusal := refusef(403, "--device %s: the administrator allows %s (allowed-devices); GPUs come by --gpus", text, orNone(allowed))
+	refusal := request.Errorf(403, "--device %s: the administrator allows %s (allowed-devices); GPUs come by --gpus", text, orNone(allowed))
 	folder := slices.ContainsFunc(allowed, func(a string) bool { ok, _ := path.Match(path.Dir(a), d.Source); return ok })
 	if !folder && !allows(allowed, d.Source) {
 		return nil, refusal
@@ -215,13 +217,13 @@ func allowedDevices(allowed []string, text string) (list []string, err error) {
 	info, err := os.Stat(d.Source)
 	switch {
 	case err != nil:
-		return nil, refusef(422, "--device %s: this machine has no such device; carma doctor and ls %s show what there is", text, path.Dir(d.Source))
+		return nil, request.Errorf(422, "--device %s: this machine has no such device; carma doctor and ls %s show what there is", text, path.Dir(d.Source))
 	case info.IsDir():
 		entries, _ := os.ReadDir(d.Source)
 		for _, e := range entries {
 			if name := path.Join(d.Source, e.Name()); mayHave(allowed, name) {
 				if strings.Contains(e.Name(), ":") { // its text could not be read back
-					return nil, refusef(422, "--device %s: the name of %s has a ':'; name the devices alone, this one by another path", text, name)
+					return nil, request.Errorf(422, "--device %s: the name of %s has a ':'; name the devices alone, this one by another path", text, name)
 				}
 				list = append(list, option.Device{Source: name, Target: path.Join(d.Target, e.Name()), Permissions: d.Permissions}.String())
 			}
@@ -259,4 +261,12 @@ func mayHave(allowed []string, name string) bool {
 		return false
 	}
 	return f.Mode&unix.S_IFMT == unix.S_IFCHR || f.Mode&unix.S_IFMT == unix.S_IFBLK
+}
+
+// checkUser refuses the user of a container that a caller may not choose.
+func checkUser(who request.Caller, s api.Submit) error {
+	if s.User == "" || who.Is(s.User) || (rights.Policy{}).MayServer(rights.ChooseUser, rights.Caller{UID: who.UID}) {
+		return nil
+	}
+	return request.Errorf(403, "--user %s: a task runs as its submitter, and only root may choose; leave it out", s.User)
 }

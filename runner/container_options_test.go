@@ -16,6 +16,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/mps"
+	"carma/runner/request"
 )
 
 // rootGroup returns the name of group 0 on this machine.
@@ -68,7 +69,7 @@ func TestFittingsRefused(t *testing.T) {
 		}
 	}
 	// Root may use any group and port, but only the devices and limits of the settings.
-	root := Caller{Name: "root"}
+	root := request.Caller{Name: "root"}
 	g.refusedAs(root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Devices: []string{"/dev/kmsg"}}}, 403, "the administrator allows")
 	g.refusedAs(root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Ulimits: []string{"nofile=-1"}}}, 403, "at most")
 	if _, err := g.Submit(g.ctx(), root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Groups: []string{"4242"}, Ports: []string{"80:80"}}}); err != nil {
@@ -110,7 +111,7 @@ func TestFittings(t *testing.T) {
 	})
 	got := make(chan containers.Spec, 1)
 	g.script("show", func(_ context.Context, p *containerstest.Process) int { got <- p.Spec; return 0 })
-	g.Runner.users = func(int, int) Caller { return who }
+	g.Runner.users = func(int, int) request.Caller { return who }
 	task := g.runAs(who, api.Submit{
 		Image: "show", Mem: int64(units.GiB), HostMem: 4 << 30, ContainerOptions: api.ContainerOptions{Init: true, Hostname: "box", StopSignal: "SIGINT", IPC: "shareable", Groups: []string{"4242"}, Ulimits: []string{"memlock=-1", "core=0"}, Tmpfs: []string{"/scratch", "/small:size=1M,mode=700"}, Ports: []string{"8888"}, Devices: []string{"/dev/null:/dev/own:r"}},
 	})
@@ -126,7 +127,7 @@ func TestFittings(t *testing.T) {
 	}
 
 	now := ann // the group is lost
-	g.Runner.users = func(int, int) Caller { return now }
+	g.Runner.users = func(int, int) request.Caller { return now }
 	ended := g.finished(g.runAs(who, api.Submit{Image: "show", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{Groups: []string{strconv.Itoa(4242)}}}))
 	if ended.Phase != "failed" || !strings.Contains(ended.Reason, "you are not in that group") {
 		t.Errorf("%s: %s", ended.Phase, ended.Reason)

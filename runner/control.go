@@ -10,13 +10,14 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // alter changes one task that has not ended, if who may do so. why is the user's comment.
 // plan returns the event and the record, or the refusal; only the loop calls it, with the
 // task's state and record at that time. The change is durable when alter returns.
-func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error)) (*record.Record, error) {
+func (r *Runner) alter(ctx context.Context, who request.Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error)) (*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now uni
 		t, open := r.state.Task(id)
 		rec, _ := r.records.Get(id)
 		if !open || rec == nil {
-			return nil, nil, refusef(409, "task %d has ended; carma rerun %d runs it again", id, id)
+			return nil, nil, request.Errorf(409, "task %d has ended; carma rerun %d runs it again", id, id)
 		}
 		ev, changed, err := plan(now, t, rec)
 		if err != nil || ev == nil {
@@ -51,61 +52,61 @@ func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now uni
 }
 
 // Hold keeps a pending task from being launched.
-func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (*record.Record, error) {
+func (r *Runner) Hold(ctx context.Context, who request.Caller, ref string, n api.Note) (*record.Record, error) {
 	return r.alter(ctx, who, rights.Hold, ref, n.Why, func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		switch {
 		case t.Phase == model.Resuming:
-			return nil, nil, refusef(409, "task %d is resuming; carma suspend %d when it runs, then carma hold %d", t.ID, t.ID, t.ID)
+			return nil, nil, request.Errorf(409, "task %d is resuming; carma suspend %d when it runs, then carma hold %d", t.ID, t.ID, t.ID)
 		case t.StopReason.Code != "" && t.Phase == model.Suspended:
-			return nil, nil, refusef(409, "task %d is being stopped and does not come back", t.ID)
+			return nil, nil, request.Errorf(409, "task %d is being stopped and does not come back", t.ID)
 		case t.Phase.Placed() && t.Phase != model.Suspending:
-			return nil, nil, refusef(409, "task %d is %s; carma requeue --hold %d stops it and holds it", t.ID, t.Phase, t.ID)
+			return nil, nil, request.Errorf(409, "task %d is %s; carma requeue --hold %d stops it and holds it", t.ID, t.Phase, t.ID)
 		}
 		return model.HoldChanged{At: now, Task: t.ID, Hold: true, By: who.Name, Why: n.Why}, nil, nil
 	})
 }
 
 // Release releases a held task.
-func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*record.Record, error) {
+func (r *Runner) Release(ctx context.Context, who request.Caller, ref string) (*record.Record, error) {
 	return r.alter(ctx, who, rights.Release, ref, "", func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
 		if t.Hold != nil && rec.Job != nil && t.Hold.Why == nextPod {
-			return nil, nil, refusef(409, "task %d waits for the next pod of its Job, and goes on by itself when there is one", t.ID)
+			return nil, nil, request.Errorf(409, "task %d waits for the next pod of its Job, and goes on by itself when there is one", t.ID)
 		}
 		if t.Hold == nil && t.Phase == model.Suspended && !t.Suspension.Automatic {
-			return nil, nil, refusef(409, "task %d is not held, it is suspended; carma resume %d lets it come back", t.ID, t.ID)
+			return nil, nil, request.Errorf(409, "task %d is not held, it is suspended; carma resume %d lets it come back", t.ID, t.ID)
 		}
 		if t.Hold == nil {
-			return nil, nil, refusef(409, "task %d is not held by anybody: it is %s", t.ID, t.Phase)
+			return nil, nil, request.Errorf(409, "task %d is not held by anybody: it is %s", t.ID, t.Phase)
 		}
 		return model.HoldChanged{At: now, Task: t.ID, By: who.Name}, nil, nil
 	})
 }
 
 // Requeue stops a running or suspended task and puts it back into the queue.
-func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.RequeueRequest) (*record.Record, error) {
+func (r *Runner) Requeue(ctx context.Context, who request.Caller, ref string, q api.RequeueRequest) (*record.Record, error) {
 	return r.alter(ctx, who, rights.Requeue, ref, q.Why, func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		if t.Alive() == nil || t.StopReason.Code != "" {
-			return nil, nil, refusef(409, "task %d does not run: it is %s", t.ID, t.Phase)
+			return nil, nil, request.Errorf(409, "task %d does not run: it is %s", t.ID, t.Phase)
 		}
 		return model.RequeueRequested{At: now, Task: t.ID, By: who.Name, Why: q.Why, Hold: q.Hold}, nil, nil
 	})
 }
 
 // Move changes the place of a pending task among its owner's pending tasks.
-func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*record.Record, error) {
+func (r *Runner) Move(ctx context.Context, who request.Caller, ref string, m api.MoveRequest) (*record.Record, error) {
 	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		if t.Phase == model.Suspended && r.state.Position(t.ID) == 0 {
-			return nil, nil, refusef(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
+			return nil, nil, request.Errorf(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
 		}
 		if t.Phase != model.Queued && t.Phase != model.Recovering && t.Phase != model.Suspended {
-			return nil, nil, refusef(409, "task %d is in no queue: it is %s", t.ID, t.Phase)
+			return nil, nil, request.Errorf(409, "task %d is in no queue: it is %s", t.ID, t.Phase)
 		}
 		return model.QueueMoved{At: now, Task: t.ID, Last: m.Last, By: who.Name}, nil, nil
 	})
 }
 
 // Update changes the request of a task.
-func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Update) (*record.Record, error) {
+func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u api.Update) (*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 	c := &admission{rec: &n}
 	if u.Shapes() {
 		if c.est, c.expected, err = r.predict(ctx, &n, nil); err != nil {
-			return nil, refusef(422, "--est-model: %v", err)
+			return nil, request.Errorf(422, "--est-model: %v", err)
 		}
 	}
 	rec, err = r.altered(ctx, rec.ID(), func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
@@ -174,11 +175,11 @@ func changeText(u api.Update) string {
 func (r *Runner) mayUpdate(t *model.Task, rec *record.Record, u api.Update) error {
 	switch {
 	case u.Shapes() && t.Alive() != nil:
-		return refusef(409, "task %d is %s; what it has booked can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
+		return request.Errorf(409, "task %d is %s; what it has booked can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
 	case u.Shapes() && t.Phase == model.Estimating:
-		return refusef(409, "the memory of task %d is being estimated; try again when that has ended", t.ID)
+		return request.Errorf(409, "the memory of task %d is being estimated; try again when that has ended", t.ID)
 	case u.After != nil && len(t.Attempts) > 0:
-		return refusef(409, "task %d has been launched; it waits for no other task any more", t.ID)
+		return request.Errorf(409, "task %d has been launched; it waits for no other task any more", t.ID)
 	case u.Hosts() && r.mayResize(t) != nil:
 		return r.mayResize(t)
 	case u.Name != nil && *u.Name != rec.Name:
@@ -202,7 +203,7 @@ func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *ad
 		}
 		for _, d := range after {
 			if d.Task >= t.ID {
-				return what, refusef(422, "--after: task %d was submitted after task %d; a task can only wait for earlier ones", d.Task, t.ID)
+				return what, request.Errorf(422, "--after: task %d was submitted after task %d; a task can only wait for earlier ones", d.Task, t.ID)
 			}
 		}
 		what.After = &model.After{Tasks: after}
@@ -219,7 +220,7 @@ func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *ad
 		return what, nil
 	}
 	if t.NoGPU {
-		return what, refusef(422, "task %d runs without a GPU; memory of GPUs and their number cannot be changed. carma rerun submits it again, with --gpus", t.ID)
+		return what, request.Errorf(422, "task %d runs without a GPU; memory of GPUs and their number cannot be changed. carma rerun submits it again, with --gpus", t.ID)
 	}
 	req.GPUs, req.Exclusive, req.Slot = rec.Submit.GPUs, rec.Submit.Exclusive, rec.Submit.Slot
 	est, err := r.possible(req, c.est)

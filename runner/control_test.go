@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // blocker fills both GPUs, so that later submissions wait.
@@ -42,7 +42,7 @@ func (g *rig) phase(ref string) api.Task {
 // refusedTo checks that a change is refused with a status and words.
 func (g *rig) refusedTo(err error, status int, words string) {
 	g.t.Helper()
-	var refused *RequestError
+	var refused *request.Error
 	var answered *api.StatusError
 	switch {
 	case errors.As(err, &refused) && refused.Status == status && strings.Contains(refused.Text, words):

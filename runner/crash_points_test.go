@@ -21,6 +21,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/request"
 	"carma/runner/tasklog"
 )
 
@@ -163,7 +164,7 @@ func (d *tightDisk) insist(w *world, ask func(ctx context.Context, l *life) erro
 		if err == nil {
 			return
 		}
-		var r *RequestError
+		var r *request.Error
 		if !d.met || !w.life.dead.Load() && (!errors.As(err, &r) || r.Status != 507) {
 			w.t.Errorf("refused: %v", err)
 			return

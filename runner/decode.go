@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // submissionKey is the key, in the context of a request, of the submission that
@@ -30,16 +31,16 @@ func readSubmission(from io.Reader, check func(task any, at int) error) (api.Sub
 	var s api.Submission
 	r := &submissionReader{Decoder: json.NewDecoder(from), check: check}
 	err := r.read(&s)
-	var refused *RequestError
+	var refused *request.Error
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
 	case err == nil:
 		return s, nil
 	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		err = refusef(400, "the submission is no JSON: %v, at byte %d", err, r.InputOffset())
+		err = request.Errorf(400, "the submission is no JSON: %v, at byte %d", err, r.InputOffset())
 	case errors.As(err, &kind):
-		err = refusef(422, "the submission's %s cannot be a %s", r.field, kind.Value)
+		err = request.Errorf(422, "the submission's %s cannot be a %s", r.field, kind.Value)
 	case errors.As(err, &refused):
 	default: // an error of the connection or of a task
 	}
@@ -68,7 +69,7 @@ func (r *submissionReader) read(s *api.Submission) error {
 		}
 		r.field, _ = key.(string)
 		if seen[r.field] {
-			return refusef(422, "the submission has %s twice", r.field)
+			return request.Errorf(422, "the submission has %s twice", r.field)
 		}
 		switch r.field {
 		case "group":
@@ -76,7 +77,7 @@ func (r *submissionReader) read(s *api.Submission) error {
 		case "tasks":
 			err = r.tasks(s)
 		default:
-			return refusef(422, "a submission has no field %.40q; it has group and tasks", r.field)
+			return request.Errorf(422, "a submission has no field %.40q; it has group and tasks", r.field)
 		}
 		if err != nil {
 			return err
@@ -87,7 +88,7 @@ func (r *submissionReader) read(s *api.Submission) error {
 		return err
 	}
 	if _, err := r.Token(); !errors.Is(err, io.EOF) {
-		return refusef(400, "something follows the submission, at byte %d", r.InputOffset())
+		return request.Errorf(400, "something follows the submission, at byte %d", r.InputOffset())
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (r *submissionReader) begin(with json.Delim, what string) error {
 	case err != nil:
 		return err
 	case t != with:
-		return refusef(422, "%s is expected, at byte %d of the submission", what, r.InputOffset())
+		return request.Errorf(422, "%s is expected, at byte %d of the submission", what, r.InputOffset())
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (r *submissionReader) tasks(s *api.Submission) error {
 	}
 	for r.More() {
 		if len(s.Tasks) == api.MaxTasks {
-			return refusef(422, "a submission has at most %d tasks; submit the others in another one", api.MaxTasks)
+			return request.Errorf(422, "a submission has at most %d tasks; submit the others in another one", api.MaxTasks)
 		}
 		t, err := r.task(len(s.Tasks))
 		if err != nil {
@@ -130,7 +131,7 @@ func (r *submissionReader) task(at int) (t api.Submit, err error) {
 		return t, err
 	}
 	if r.values += count(r.text); r.values > maxValues {
-		return t, refusef(422, "the submission has more than %d values, the most that are taken at once; submit the tasks in several parts", maxValues)
+		return t, request.Errorf(422, "the submission has more than %d values, the most that are taken at once; submit the tasks in several parts", maxValues)
 	}
 	var any any
 	if err := json.Unmarshal(r.text, &any); err != nil {

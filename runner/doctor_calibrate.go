@@ -14,6 +14,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/limits"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 //go:embed calibrate.py
@@ -33,22 +34,22 @@ type Calibrating func(lines []string, capacity units.Bytes, at time.Time) (now, 
 
 // Calibrate measures, in a container of an image with PyTorch on an idle GPU, the GPU
 // memory of a process beside its tensors.
-func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api.Calibration, err error) {
+func (r *Runner) Calibrate(ctx context.Context, who request.Caller, image string) (c api.Calibration, err error) {
 	if r.opt.Calibrate == nil {
-		return c, refusef(409, "this daemon cannot keep an environment of its own")
+		return c, request.Errorf(409, "this daemon cannot keep an environment of its own")
 	}
 	gpus, err := r.idleGPUs(ctx)
 	if err != nil {
 		return c, err
 	}
 	if len(gpus) == 0 {
-		return c, refusef(409, "no GPU is idle with %s free: the figures would not be true; try again when one is, or carma drain --gpu 0 and wait", calibrateFree)
+		return c, request.Errorf(409, "no GPU is idle with %s free: the figures would not be true; try again when one is, or carma drain --gpu 0 and wait", calibrateFree)
 	}
 	ctx, done := r.engine.WhileAnswering(ctx)
 	defer done()
 	img, err := r.Driver.Image(ctx, image)
 	if errors.Is(err, containers.ErrNotFound) {
-		return c, refusef(404, "image %s is not on this machine; name one that is, with PyTorch", image)
+		return c, request.Errorf(404, "image %s is not on this machine; name one that is, with PyTorch", image)
 	}
 	if err != nil {
 		return c, err
@@ -61,14 +62,14 @@ func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api
 	defer cancel()
 	lines, err := r.calibrateOn(limited, rec, gpus[:min(2, len(gpus))])
 	if limited.Err() != nil && ctx.Err() == nil {
-		return c, refusef(504, "the program in %s has not ended after %s", image, calibrateLimit)
+		return c, request.Errorf(504, "the program in %s has not ended after %s", image, calibrateLimit)
 	}
 	if err != nil {
-		return c, refusef(422, "image %s: %v", image, err)
+		return c, request.Errorf(422, "image %s: %v", image, err)
 	}
 	now, before, err := r.opt.Calibrate(lines, first.Capacity, r.Clock.Time())
 	if err != nil {
-		return c, refusef(422, "image %s: %v", image, err)
+		return c, request.Errorf(422, "image %s: %v", image, err)
 	}
 	r.Log.Info().Str("environment", now.Name).Int64("context", now.Context).Msg("memory is estimated for this machine's own environment")
 	return api.Calibration{GPU: first.Index, Model: first.Model, Simulated: r.opt.SetSpeed != nil, Seconds: time.Since(began).Seconds(), Now: now, Before: before}, nil

@@ -12,6 +12,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // TestCalibrate: the program runs in a container on idle GPUs, its figures reach the estimator,
@@ -47,7 +48,7 @@ func TestCalibrate(t *testing.T) {
 	}
 	refused := func(image string, status int, want string) {
 		t.Helper()
-		var no *RequestError
+		var no *request.Error
 		if _, err := g.Calibrate(g.as(oper), oper, image); !errors.As(err, &no) || no.Status != status || !strings.Contains(no.Text, want) || strings.Contains(no.Text, "\n") {
 			t.Errorf("%v, want %d %q", err, status, want)
 		}
@@ -96,4 +97,4 @@ func TestCalibrateSimulated(t *testing.T) {
 	}
 }
 
-var root20000 = Caller{Name: "root"}
+var root20000 = request.Caller{Name: "root"}

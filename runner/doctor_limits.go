@@ -14,6 +14,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/limits"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // checkLimits reports for each GPU how the memory of tasks is limited, and why a stricter
@@ -52,18 +53,18 @@ const showTarget = "/.carma/show"
 
 // Prove starts a container of image on each GPU, one after the other, like a task of who
 // that shares the GPU. It compares the container's view with its grant. The program is
-// carma-init, not the image's own. A missing image is a [RequestError]; a failed proof is a
+// carma-init, not the image's own. A missing image is a [request.Error]; a failed proof is a
 // check.
-func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Check, error) {
+func (r *Runner) Prove(ctx context.Context, who request.Caller, image string) ([]api.Check, error) {
 	if r.opt.Init == "" {
-		return nil, refusef(409, "carma-init, the program of the proof, is not beside carma; make build")
+		return nil, request.Errorf(409, "carma-init, the program of the proof, is not beside carma; make build")
 	}
 	ctx, done := r.engine.WhileAnswering(ctx)
 	defer done()
 	img, err := r.Driver.Image(ctx, image)
 	if err != nil {
 		if errors.Is(err, containers.ErrNotFound) {
-			return nil, refusef(404, "image %s is not on this machine; name one that is", image)
+			return nil, request.Errorf(404, "image %s is not on this machine; name one that is", image)
 		}
 		return nil, err
 	}

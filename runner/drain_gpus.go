@@ -9,21 +9,22 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // CloseGPUs drains GPUs, or uncordons them. Drained GPUs keep their tasks and get no new
 // ones. A request for all GPUs does not shorten longer drains. Only administrators may
 // call it.
-func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) error {
+func (r *Runner) CloseGPUs(ctx context.Context, who request.Caller, q api.CloseRequest) error {
 	if err := r.authorizeServer(who, rights.DrainGPUs, closedObject(q), closedDetail(q)); err != nil {
 		return err
 	}
 	if q.All == (len(q.GPUs) > 0) {
-		return refusef(422, "name GPUs, or all; carma gpus lists them")
+		return request.Errorf(422, "name GPUs, or all; carma gpus lists them")
 	}
 	if q.Move && q.Open {
-		return refusef(422, "move is for GPUs that are drained; leave it out to open them")
+		return request.Errorf(422, "move is for GPUs that are drained; leave it out to open them")
 	}
 	var ids []model.GPUID
 	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
@@ -58,12 +59,12 @@ func outlasts(was, other *model.Cordon) bool {
 }
 
 // PauseLaunching pauses all launches, or resumes them. Only administrators may call it.
-func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequest) error {
+func (r *Runner) PauseLaunching(ctx context.Context, who request.Caller, q api.CloseRequest) error {
 	if err := r.authorizeServer(who, rights.Pause, "", closedDetail(q)); err != nil {
 		return err
 	}
 	if q.Move {
-		return refusef(422, "move is for GPUs: what runs goes on while launching is paused; carma drain --move moves it")
+		return request.Errorf(422, "move is for GPUs: what runs goes on while launching is paused; carma drain --move moves it")
 	}
 	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		return []model.Event{model.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
@@ -90,7 +91,7 @@ func closedDetail(q api.CloseRequest) string {
 }
 
 // closure returns the cordon that a request asks for, or nil if the request ends it.
-func closure(now units.Instant, who Caller, q api.CloseRequest) *model.Cordon {
+func closure(now units.Instant, who request.Caller, q api.CloseRequest) *model.Cordon {
 	if q.Open {
 		return nil
 	}
@@ -109,7 +110,7 @@ func gpuNamed(all []model.GPU, name string) (model.GPUID, error) {
 			return g.ID, nil
 		}
 	}
-	return "", refusef(404, "no GPU %s; carma gpus lists them", name)
+	return "", request.Errorf(404, "no GPU %s; carma gpus lists them", name)
 }
 
 // closureView returns the API form of a cordon, or nil for none.

@@ -9,10 +9,11 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // Preview returns the result that a submission would have now. Nothing is submitted.
-func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api.Preview, error) {
+func (r *Runner) Preview(ctx context.Context, who request.Caller, s api.Submission) (api.Preview, error) {
 	in, warn, err := r.take(context.WithValue(ctx, previewKey{}, true), who, s)
 	if err != nil {
 		return api.Preview{}, err
@@ -52,7 +53,7 @@ type previewKey struct{}
 // unknownImage returns the warning of a preview whose image is unknown, or "" for other
 // errors and outside previews.
 func unknownImage(ctx context.Context, err error) string {
-	refused, ok := err.(*RequestError)
+	refused, ok := err.(*request.Error)
 	if ok && ctx.Value(previewKey{}) != nil && strings.HasPrefix(refused.Text, "unknown image ") {
 		return refused.Text + "; nothing is known of it"
 	}

@@ -6,6 +6,7 @@ import (
 
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -56,11 +57,11 @@ func query[In, Out any](to api.Route[In, Out], need rule, do func(context.Contex
 }
 
 // act returns the endpoint of a route that is answered to known callers.
-func act[In, Out any](to api.Route[In, Out], need rule, do func(context.Context, Caller, *In) (Out, error), descriptions ...description) endpoint {
+func act[In, Out any](to api.Route[In, Out], need rule, do func(context.Context, request.Caller, *In) (Out, error), descriptions ...description) endpoint {
 	return query(to, need, func(ctx context.Context, in *In) (out Out, err error) {
-		who, ok := callerFrom(ctx)
+		who, ok := request.CallerFrom(ctx)
 		if !ok {
-			return out, refusef(403, callerUnknown)
+			return out, request.Errorf(403, callerUnknown)
 		}
 		if auth, is := any(in).(registryAuth); is {
 			if ctx, err = withRegistries(ctx, auth); err != nil {
@@ -82,8 +83,8 @@ func ofTask[Out any](to api.Route[api.TaskPath, Out], need rule, do func(ctx con
 }
 
 // changing is act for a route that changes a task and answers with the task.
-func changing[B any](r *Runner, to api.Route[api.OnTask[B], api.Task], need rule, do func(context.Context, Caller, string, B) (*record.Record, error)) endpoint {
-	return act(to, need, func(ctx context.Context, who Caller, in *api.OnTask[B]) (api.Task, error) {
+func changing[B any](r *Runner, to api.Route[api.OnTask[B], api.Task], need rule, do func(context.Context, request.Caller, string, B) (*record.Record, error)) endpoint {
+	return act(to, need, func(ctx context.Context, who request.Caller, in *api.OnTask[B]) (api.Task, error) {
 		rec, err := do(ctx, who, in.Ref, in.Body)
 		if err != nil {
 			return api.Task{}, err
@@ -92,15 +93,15 @@ func changing[B any](r *Runner, to api.Route[api.OnTask[B], api.Task], need rule
 	})
 }
 
-func withoutNote(do func(context.Context, Caller, string) (*record.Record, error)) func(context.Context, Caller, string, api.Note) (*record.Record, error) {
-	return func(ctx context.Context, who Caller, ref string, _ api.Note) (*record.Record, error) {
+func withoutNote(do func(context.Context, request.Caller, string) (*record.Record, error)) func(context.Context, request.Caller, string, api.Note) (*record.Record, error) {
+	return func(ctx context.Context, who request.Caller, ref string, _ api.Note) (*record.Record, error) {
 		return do(ctx, who, ref)
 	}
 }
 
 // closing is act for a route that closes something and answers with the present state.
-func closing[Out any](to api.Route[api.With[api.CloseRequest], Out], need rule, do func(context.Context, Caller, api.CloseRequest) error, then func(context.Context) (Out, error)) endpoint {
-	return act(to, need, func(ctx context.Context, who Caller, in *api.With[api.CloseRequest]) (out Out, err error) {
+func closing[Out any](to api.Route[api.With[api.CloseRequest], Out], need rule, do func(context.Context, request.Caller, api.CloseRequest) error, then func(context.Context) (Out, error)) endpoint {
+	return act(to, need, func(ctx context.Context, who request.Caller, in *api.With[api.CloseRequest]) (out Out, err error) {
 		if err := do(ctx, who, in.Body); err != nil {
 			return out, err
 		}
@@ -109,11 +110,11 @@ func closing[Out any](to api.Route[api.With[api.CloseRequest], Out], need rule, 
 }
 
 // drop is act for a route that removes something and answers nothing.
-func drop[In any](to api.Route[In, api.None], need rule, do func(context.Context, Caller, *In) error) endpoint {
+func drop[In any](to api.Route[In, api.None], need rule, do func(context.Context, request.Caller, *In) error) endpoint {
 	return serve(to, need, func(ctx context.Context, in *In) (*struct{}, error) {
-		who, ok := callerFrom(ctx)
+		who, ok := request.CallerFrom(ctx)
 		if !ok {
-			return nil, refusef(403, callerUnknown)
+			return nil, request.Errorf(403, callerUnknown)
 		}
 		return nil, do(ctx, who, in)
 	}, func(_ huma.API, op *huma.Operation) { op.DefaultStatus = http.StatusNoContent })
@@ -156,7 +157,7 @@ func upgraded[In any](to api.Route[In, api.Stream], need rule, do func(context.C
 // task are refused where the task is found.
 func (r *Runner) door(a huma.API, need rule) middleware {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		who, ok := callerFrom(ctx.Context())
+		who, ok := request.CallerFrom(ctx.Context())
 		if ok && len(need.acts) > 0 && need.acts[0].OnServer() {
 			if err := r.checkServer(who, need.acts[0]); err != nil {
 				_ = huma.WriteErr(a, ctx, http.StatusForbidden, err.Error()) // if it fails, nobody reads the answer

@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -24,7 +25,7 @@ const (
 
 // Scores returns how well memory was estimated for the finished tasks that are kept. It
 // covers the tasks of who, or of everybody if who is an administrator.
-func (r *Runner) Scores(ctx context.Context, who Caller) (api.Scores, error) {
+func (r *Runner) Scores(ctx context.Context, who request.Caller) (api.Scores, error) {
 	s := api.Scores{Everybody: r.mayServer(rights.AllScores, who), Families: []api.Score{}}
 	families := map[string]*errorTally{}
 	before := int64(0)

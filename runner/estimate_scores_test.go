@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/request"
 )
 
 // measuredRig returns a daemon with carma's own estimator. Its tasks end on command, and its
@@ -41,7 +42,7 @@ func measuredRig(t *testing.T, end chan struct{}, change ...func(*rig)) *rig {
 
 // trains runs a task to its end with a factor of its plain estimate as its peak, and
 // returns its allocation.
-func (g *rig) trains(who Caller, s api.Submit, factor float64, end chan struct{}) api.Task {
+func (g *rig) trains(who request.Caller, s api.Submit, factor float64, end chan struct{}) api.Task {
 	g.t.Helper()
 	s.Image = "train"
 	ref := g.runAs(who, s)
@@ -98,7 +99,7 @@ func TestSecondTaskIsBetter(t *testing.T) {
 		t.Errorf("after a restart %+v, %v; before %+v", got.Tasks, err, want.Tasks)
 	}
 
-	for who, tasks := range map[*Caller]int{&ann: 1, &bob: 1, &oper: 2} {
+	for who, tasks := range map[*request.Caller]int{&ann: 1, &bob: 1, &oper: 2} {
 		s, err := g.Scores(g.ctx(), *who)
 		if err != nil || len(s.Families) != 1 || s.Everybody != (tasks == 2) {
 			t.Fatalf("%s: %+v, %v", who.Name, s, err)

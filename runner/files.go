@@ -11,6 +11,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/helpers"
 	"carma/runner/mounts"
+	"carma/runner/request"
 )
 
 // suiteFiles keeps the secrets, configs and copied files of suites. They are in the data
@@ -89,7 +90,7 @@ func covered(spec *containers.Spec) (c helpers.Covered) {
 }
 
 // checkFiles refuses a task if its mounts collide with a file that it gets from its suite.
-func (r *Runner) checkFiles(who Caller, group string, s *api.Submit) error {
+func (r *Runner) checkFiles(who request.Caller, group string, s *api.Submit) error {
 	if group == "" || s.Part == "" {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (r *Runner) checkFiles(who Caller, group string, s *api.Submit) error {
 		c.Tmpfs = append(c.Tmpfs, t.Target)
 	}
 	if err := helpers.CheckFiles(files, c); err != nil {
-		return refusef(422, "%v", err)
+		return request.Errorf(422, "%v", err)
 	}
 	return nil
 }

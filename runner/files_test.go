@@ -8,6 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // TestFilesShown checks that a suite with files is accepted if the engine can mount files of
@@ -42,12 +43,12 @@ func TestFilesMeetMounts(t *testing.T) {
 	n := &near{}
 	g := newRig(t, func(g *rig) { n.Fake, g.driver = g.engine, n })
 	s := api.Suite{Tasks: map[string]api.Joined{"train": {Files: []api.SuiteFile{{Path: "/m/../m/key", UID: -1, GID: -1, Mode: 0o400}}}}}
-	if _, err := g.PutSuite(g.ctx(), Caller{Name: "root"}, "lab", s, false); err != nil {
+	if _, err := g.PutSuite(g.ctx(), request.Caller{Name: "root"}, "lab", s, false); err != nil {
 		t.Fatal(err)
 	}
 	g.script("i", printing(0))
 	dir := t.TempDir()
-	_, err := g.SubmitAll(g.ctx(), Caller{Name: "root"}, api.Submission{Group: "lab", Tasks: []api.Submit{{Image: "i", Part: "train", Mem: 1 << 30, Mounts: []api.Mount{{Source: dir, Target: "/m/"}}}}})
+	_, err := g.SubmitAll(g.ctx(), request.Caller{Name: "root"}, api.Submission{Group: "lab", Tasks: []api.Submit{{Image: "i", Part: "train", Mem: 1 << 30, Mounts: []api.Mount{{Source: dir, Target: "/m/"}}}}})
 	if err == nil || !strings.Contains(err.Error(), "train: file /m/../m/key: its path meets the mount at /m; write a target outside it") {
 		t.Errorf("got %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -32,7 +33,7 @@ func (p *batchPlan) after(sub api.Submit, id model.TaskID) ([]model.Dependency, 
 		if d.Part != "" {
 			ids := p.parts[d.Part]
 			if d.Part == sub.Part || len(ids) == 0 {
-				return nil, refusef(422, "--after: no part %s comes before task %d in this submission", d.Part, id)
+				return nil, request.Errorf(422, "--after: no part %s comes before task %d in this submission", d.Part, id)
 			}
 			all = slices.Grow(all, len(ids))
 			for _, of := range ids {
@@ -74,7 +75,7 @@ func (p *batchPlan) past(rec *record.Record, ref string, c model.Condition) erro
 	if c.Follows(t.Phase, started) {
 		return nil
 	}
-	return refusef(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), strings.TrimPrefix(endings[t.Phase], "it "), ref)
+	return request.Errorf(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), strings.TrimPrefix(endings[t.Phase], "it "), ref)
 }
 
 // referred returns the tasks that a number or a name refers to: one task, or all tasks of a
@@ -89,13 +90,13 @@ func (r *Runner) referred(ref string) ([]*record.Record, error) {
 	}
 	recs, err := r.group(ref)
 	if isNotFound(err) {
-		return nil, refusef(422, "--after: no task and no group %s; `carma ps -a` lists all", ref)
+		return nil, request.Errorf(422, "--after: no task and no group %s; `carma ps -a` lists all", ref)
 	}
 	return recs, err
 }
 
 func isNotFound(err error) bool {
-	refused, ok := err.(*RequestError)
+	refused, ok := err.(*request.Error)
 	return ok && refused.Status == 404
 }
 
@@ -106,7 +107,7 @@ func (r *Runner) newestOf(name string) (*record.Record, error) {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, refusef(404, "no group %s; `carma ps -a` lists all tasks", name)
+		return nil, request.Errorf(404, "no group %s; `carma ps -a` lists all tasks", name)
 	}
 	return record.Decode(rows[0])
 }
@@ -172,7 +173,7 @@ func (r *Runner) Group(ctx context.Context, name string, o api.ListOptions) ([]a
 
 // StopGroup cancels the unfinished tasks of the newest group of a name, and
 // returns their numbers in order.
-func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.StopRequest) (api.Stopped, error) {
+func (r *Runner) StopGroup(ctx context.Context, who request.Caller, name string, s api.StopRequest) (api.Stopped, error) {
 	newest, err := r.newestOf(name)
 	if err != nil {
 		return api.Stopped{}, err

@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // TestGroupIsStoppedFromItsEnd checks that the last tasks of a group are stopped first.
@@ -63,7 +64,7 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 	g.script("good", printing(0))
 	g.run(api.Submit{Image: "good", Mem: 1 << 30, Delay: time.Hour})
 	later := api.Submission{Tasks: []api.Submit{{Image: "good", Mem: 1 << 30, After: []api.Dependency{{Task: "1"}}}}}
-	in, _, err := g.take(g.ctx(), Caller{Name: "root"}, later)
+	in, _, err := g.take(g.ctx(), request.Caller{Name: "root"}, later)
 	if err != nil {
 		t.Fatal(err)
 	}

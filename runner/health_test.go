@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // get asks the daemon for a plain page.
@@ -93,7 +93,7 @@ func TestDrain(t *testing.T) {
 	if status, body := g.get("/readyz"); status != 503 || !strings.Contains(body, "drains") {
 		t.Errorf("readyz: %d %q", status, body)
 	}
-	if _, err := g.Drain(g.ctx(), Caller{UID: 4711, Name: "ada"}); err == nil {
+	if _, err := g.Drain(g.ctx(), request.Caller{UID: 4711, Name: "ada"}); err == nil {
 		t.Error("anybody may drain")
 	}
 	close(finish)

@@ -27,6 +27,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/journal"
+	"carma/runner/request"
 	"carma/runner/tasklog"
 
 	"github.com/rs/zerolog"
@@ -363,7 +364,7 @@ func (w *world) play() {
 	}
 }
 
-var root = Caller{Name: "root"}
+var root = request.Caller{Name: "root"}
 
 // act performs one random action.
 func (w *world) act() {

@@ -11,6 +11,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/web"
 
 	"golang.org/x/sync/semaphore"
@@ -130,7 +131,7 @@ func TestHistoryLines(t *testing.T) {
 // TestHistoryIsPrivate checks that other users see the events, but no text from the program.
 func TestHistoryIsPrivate(t *testing.T) {
 	l := newLab(t, 1, 0)
-	owner := Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
+	owner := request.Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
 	sub, err := l.Submit(l.ctx(), owner, api.Submit{Image: "broken:1", Mem: int64(2 * units.GiB)})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/mounts"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -36,27 +37,27 @@ const (
 
 // mayRunBare refuses a task without an image if the caller may not run one, or if none can
 // run here.
-func (r *Runner) mayRunBare(who Caller) error {
+func (r *Runner) mayRunBare(who request.Caller) error {
 	switch may := cmp.Or(r.live().HostTasks, hostTasksNone); {
 	case may == hostTasksNone:
-		return refusef(403, "this server runs no tasks without an image (host-tasks in the daemon's configuration); name an image")
+		return request.Errorf(403, "this server runs no tasks without an image (host-tasks in the daemon's configuration); name an image")
 	case may == hostTasksAll || r.mayServer(rights.HostTasks, who) || slices.Contains(who.Groups, may):
 	case may == hostTasksAdmins:
-		return refusef(403, "tasks without an image are for administrators here (host-tasks); name an image")
+		return request.Errorf(403, "tasks without an image are for administrators here (host-tasks); name an image")
 	default:
-		return refusef(403, "tasks without an image are for group %s here (host-tasks); name an image", may)
+		return request.Errorf(403, "tasks without an image are for group %s here (host-tasks); name an image", may)
 	}
 	if !mayMountAll(who.UID) && r.opt.MountDir == "" {
-		return refusef(403, "no task without an image: %v", mounts.ErrOthers)
+		return request.Errorf(403, "no task without an image: %v", mounts.ErrOthers)
 	}
 	if r.opt.MountDir != "" {
 		if err := mounts.Sealable(); err != nil {
-			return refusef(403, "no task without an image: %v", err)
+			return request.Errorf(403, "no task without an image: %v", err)
 		}
 	}
 	if near, ok := engine.As[containers.Near](r.Driver); ok {
 		if err := near.SameFiles(); err != nil && !errors.Is(err, containers.ErrUnavailable) {
-			return refusef(403, "no task without an image: %v", err)
+			return request.Errorf(403, "no task without an image: %v", err)
 		}
 	}
 	return nil
@@ -72,7 +73,7 @@ type exposedFolder struct {
 // submitter may mount, at their own paths, and the machine's folders, read-only. Folders
 // that the submitter cannot reach are left out. The caller closes the sources, also after
 // an error.
-func (r *Runner) exposeHost(ctx context.Context, who Caller, s *api.Submit, limit time.Duration) (list []exposedFolder, err error) {
+func (r *Runner) exposeHost(ctx context.Context, who request.Caller, s *api.Submit, limit time.Duration) (list []exposedFolder, err error) {
 	if err := r.mayRunBare(who); err != nil {
 		return nil, fmt.Errorf("%w: %w", containers.ErrInvalid, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"carma/runner/api"
 	"carma/runner/mounts"
+	"carma/runner/request"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +18,7 @@ import (
 // submitter may run it, and whether it will see its working folder and its environment.
 // The function returns the task with a working folder that the container has. It only
 // reports mistakes early, since the folders of a task are decided at its launch.
-func (r *Runner) hostCheck(ctx context.Context, who Caller) func(api.Submit) (api.Submit, error) {
+func (r *Runner) hostCheck(ctx context.Context, who request.Caller) func(api.Submit) (api.Submit, error) {
 	type places struct {
 		conda, venv, workDir string
 		init                 bool
@@ -45,7 +46,7 @@ func (r *Runner) hostCheck(ctx context.Context, who Caller) func(api.Submit) (ap
 // hostFolders are the folders that a task without an image sees.
 type hostFolders struct {
 	r      *Runner
-	who    Caller
+	who    request.Caller
 	own    []string // folders that the submitter may mount
 	all    []string // own and the machine's folders
 	mounts []api.Mount
@@ -53,16 +54,16 @@ type hostFolders struct {
 
 // checkHost checks the needs of a task without an image on the machine, and returns its
 // working folder.
-func (r *Runner) checkHost(ctx context.Context, who Caller, s api.Submit) (workDir string, err error) {
+func (r *Runner) checkHost(ctx context.Context, who request.Caller, s api.Submit) (workDir string, err error) {
 	if err := r.mayRunBare(who); err != nil {
 		return "", err
 	}
 	if s.Init && r.opt.Init == "" {
-		return "", refusef(422, "--init: carma-init is not there; it belongs beside carma (make build)")
+		return "", request.Errorf(422, "--init: carma-init is not there; it belongs beside carma (make build)")
 	}
 	for option, path := range map[string]string{"--conda": s.Conda, "--venv": s.Venv} {
 		if path != "" && !filepath.IsAbs(path) {
-			return "", refusef(422, "%s %s: not the full path of a folder; carma run finds an environment by its name", option, path)
+			return "", request.Errorf(422, "%s %s: not the full path of a folder; carma run finds an environment by its name", option, path)
 		}
 	}
 	list, err := r.exposeHost(ctx, who, &s, openLimit)
@@ -74,7 +75,7 @@ func (r *Runner) checkHost(ctx context.Context, who Caller, s api.Submit) (workD
 		f.source.Close()
 	}
 	if err != nil {
-		return "", refusef(503, "no task without an image: %v", err)
+		return "", request.Errorf(503, "no task without an image: %v", err)
 	}
 	if workDir, err = look.workDir(ctx, s.WorkDir); err != nil {
 		return "", err
@@ -110,15 +111,15 @@ func (l *hostFolders) refuse(what string, err error) error {
 	var outside *mounts.OutsideError
 	switch {
 	case errors.As(err, &outside):
-		return refusef(422, "%s: a task without an image does not see it; it sees the machine's programs and %s; mount more with -v", what, l.folders())
+		return request.Errorf(422, "%s: a task without an image does not see it; it sees the machine's programs and %s; mount more with -v", what, l.folders())
 	case errors.Is(err, unix.EACCES):
-		return refusef(403, "%s: you cannot reach it yourself (permission denied)", what)
+		return request.Errorf(403, "%s: you cannot reach it yourself (permission denied)", what)
 	case errors.Is(err, unix.ENOENT):
-		return refusef(422, "%s: there is no such file or folder", what)
+		return request.Errorf(422, "%s: there is no such file or folder", what)
 	case errors.Is(err, errFilesHang):
-		return refusef(503, "%s: %v", what, err)
+		return request.Errorf(503, "%s: %v", what, err)
 	}
-	return refusef(422, "%s: %v", what, err)
+	return request.Errorf(422, "%s: %v", what, err)
 }
 
 func (l *hostFolders) folders() string {
@@ -138,11 +139,11 @@ func (l *hostFolders) workDir(ctx context.Context, path string) (string, error) 
 	var outside *mounts.OutsideError
 	switch clean := filepath.Clean(path); {
 	case errors.As(err, &outside):
-		return "", refusef(422, "%s: a task without an image does not see it; it sees the machine's programs and %s; start it from there, write -w FOLDER, or mount this one with -v", what, l.folders())
+		return "", request.Errorf(422, "%s: a task without an image does not see it; it sees the machine's programs and %s; start it from there, write -w FOLDER, or mount this one with -v", what, l.folders())
 	case err != nil:
 		return "", l.refuse(what, err)
 	case !dir:
-		return "", refusef(422, "%s: it is no folder", what)
+		return "", request.Errorf(422, "%s: it is no folder", what)
 	case slices.ContainsFunc(l.all, func(folder string) bool { return below(clean, folder) }):
 		return clean, nil
 	}
@@ -160,15 +161,15 @@ func (l *hostFolders) environment(ctx context.Context, option, path string, need
 	case err != nil:
 		return l.refuse(what, err)
 	case !dir:
-		return refusef(422, "%s: it is no folder", what)
+		return request.Errorf(422, "%s: it is no folder", what)
 	}
 	var outside *mounts.OutsideError
 	switch _, _, err := l.open(ctx, path+"/bin/python"); {
 	case errors.As(err, &outside):
-		return refusef(422, "%s: its bin/python leads out of what a task without an image sees: the machine's programs and %s; make the environment with a Python from there", what, l.folders())
+		return request.Errorf(422, "%s: its bin/python leads out of what a task without an image sees: the machine's programs and %s; make the environment with a Python from there", what, l.folders())
 	case errors.Is(err, unix.ENOENT) && !needsPython: // an environment without Python
 	case errors.Is(err, unix.ENOENT):
-		return refusef(422, "%s: no virtual environment: it has no bin/python", what)
+		return request.Errorf(422, "%s: no virtual environment: it has no bin/python", what)
 	case err != nil:
 		return l.refuse(what+"/bin/python", err)
 	}
@@ -185,7 +186,7 @@ func (l *hostFolders) targets(ctx context.Context) error {
 				continue
 			}
 			if _, _, err := l.open(ctx, target); err != nil {
-				return refusef(422, "-v %s:%s: %s is the machine's, read-only, and has no such place; choose another target, for example /data", m.Source, m.Target, folder)
+				return request.Errorf(422, "-v %s:%s: %s is the machine's, read-only, and has no such place; choose another target, for example /data", m.Source, m.Target, folder)
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // hostRig returns a daemon that runs tasks without an image, with a home of ann that contains a
@@ -65,8 +66,8 @@ func hostRig(t *testing.T, change ...func(*rig)) (g *rig, home string, made chan
 		g.opt.MountDir, g.opt.AllowedMounts = stage, []string{"~", "/nowhere"}
 		g.opt.HostTasks, g.opt.HostFolders, g.opt.AdminGroup = "all", []string{"/usr", "/etc", "/nowhere"}, "lab"
 	}}, change...)...)
-	g.Runner.users = func(uid, gid int) Caller {
-		return map[int]Caller{ann.UID: {UID: uid, GID: gid, Name: "ann", Home: home, GIDs: []int{gid, 30001}}}[uid]
+	g.Runner.users = func(uid, gid int) request.Caller {
+		return map[int]request.Caller{ann.UID: {UID: uid, GID: gid, Name: "ann", Home: home, GIDs: []int{gid, 30001}}}[uid]
 	}
 	made = make(chan containers.Spec, 10)
 	g.engine.AddImage(bare.Image, containerstest.Image{Remote: true, Run: func(_ context.Context, p *containerstest.Process) int { made <- p.Spec; return 0 }})
@@ -74,7 +75,7 @@ func hostRig(t *testing.T, change ...func(*rig)) (g *rig, home string, made chan
 }
 
 // annAt is ann with a home.
-func annAt(home string) Caller { who := ann; who.Home = home; return who }
+func annAt(home string) request.Caller { who := ann; who.Home = home; return who }
 
 // TestBareTask: the container of a task without an image has the machine's
 // folders, read-only, and the submitter's home; the environment's variables; and
@@ -226,7 +227,7 @@ func TestBareWho(t *testing.T) {
 		"":        {"runs no tasks without an image", "runs no tasks without an image", "runs no tasks without an image"},
 	} {
 		g.live().HostTasks = may
-		for i, who := range []Caller{annAt(home), member, oper} {
+		for i, who := range []request.Caller{annAt(home), member, oper} {
 			switch err := g.mayRunBare(who); {
 			case want[i] == "" && err != nil, want[i] != "" && (err == nil || !strings.Contains(err.Error(), want[i])):
 				t.Errorf("host-tasks %q, %s of %v: %v", may, who.Name, who.Groups, err)
@@ -287,10 +288,10 @@ func TestBareKind(t *testing.T) {
 }
 
 // refusedWith checks that a submission is refused, with words.
-func (g *rig) refusedWith(who Caller, s api.Submit, words string) {
+func (g *rig) refusedWith(who request.Caller, s api.Submit, words string) {
 	g.t.Helper()
 	_, err := g.Submit(g.ctx(), who, s)
-	refused, ok := err.(*RequestError)
+	refused, ok := err.(*request.Error)
 	if !ok || refused.Status < 400 || refused.Status > 499 || !strings.Contains(refused.Text, words) || strings.ContainsAny(refused.Text, "\n\x00") {
 		g.t.Errorf("%+v: %v, want %q", s, err, words)
 	}

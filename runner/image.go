@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/pull"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 func (r *Runner) pullPolicy(asked string) string {
@@ -23,7 +24,7 @@ func (r *Runner) pullPolicy(asked string) string {
 
 // image finds the image, and fetches it if the pull policy says so. It refuses an image
 // of another user; see package pull.
-func (r *Runner) image(ctx context.Context, who Caller, s api.Submit) (containers.Image, error) {
+func (r *Runner) image(ctx context.Context, who request.Caller, s api.Submit) (containers.Image, error) {
 	by := credentialsFrom(ctx)
 	img, err := r.findImage(ctx, who, s, by)
 	if err != nil {
@@ -31,12 +32,12 @@ func (r *Runner) image(ctx context.Context, who Caller, s api.Submit) (container
 	}
 	err = r.pull.May(ctx, who.UID, s.Image, img, by)
 	if denied := (*pull.DeniedError)(nil); errors.As(err, &denied) {
-		return containers.Image{}, refusef(403, "%v", denied)
+		return containers.Image{}, request.Errorf(403, "%v", denied)
 	}
 	return img, imageError(s.Image, err)
 }
 
-func (r *Runner) findImage(ctx context.Context, who Caller, s api.Submit, by pull.Credentials) (containers.Image, error) {
+func (r *Runner) findImage(ctx context.Context, who request.Caller, s api.Submit, by pull.Credentials) (containers.Image, error) {
 	policy := r.pullPolicy(s.Pull)
 	if policy != "always" {
 		if img, ok := r.images.get(s.Image); ok {
@@ -50,14 +51,14 @@ func (r *Runner) findImage(ctx context.Context, who Caller, s api.Submit, by pul
 			return img, imageError(s.Image, err)
 		}
 		if policy == "never" {
-			return img, refusef(422, "unknown image %s: it is not on this machine, and pulling is off", s.Image)
+			return img, request.Errorf(422, "unknown image %s: it is not on this machine, and pulling is off", s.Image)
 		}
 	}
 	if err := r.pullNow(ctx, who, s.Image, by); err != nil {
 		if errors.Is(err, containers.ErrUnavailable) {
 			return containers.Image{}, err
 		}
-		return containers.Image{}, refusef(422, "unknown image %s: it is not on this machine and cannot be pulled: %v", s.Image, err)
+		return containers.Image{}, request.Errorf(422, "unknown image %s: it is not on this machine and cannot be pulled: %v", s.Image, err)
 	}
 	img, err := r.lookUp(ctx, s.Image)
 	return img, imageError(s.Image, err)
@@ -80,7 +81,7 @@ func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, erro
 // pullNow fetches an image while somebody waits for it. It waits for the registry without
 // a time limit, but only while the engine answers. If the engine has just not answered,
 // pullNow does not ask it again.
-func (r *Runner) pullNow(ctx context.Context, who Caller, ref string, by pull.Credentials) error {
+func (r *Runner) pullNow(ctx context.Context, who request.Caller, ref string, by pull.Credentials) error {
 	if !r.engine.Answers() || r.images.engineAway() {
 		return fmt.Errorf("pull image: %w", containers.ErrUnavailable)
 	}
@@ -118,7 +119,7 @@ func imageError(ref string, err error) error {
 	if err == nil || errors.Is(err, containers.ErrUnavailable) {
 		return err
 	}
-	return refusef(422, "image %s: %v", ref, err)
+	return request.Errorf(422, "image %s: %v", ref, err)
 }
 
 // imageCache caches images, so that not every submission asks the engine. A retagged

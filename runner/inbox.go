@@ -7,6 +7,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // change is something for the loop to journal and apply.
@@ -90,4 +91,4 @@ func (r *Runner) look(ctx context.Context, f func(*mapper.State)) error {
 	}
 }
 
-var errStopping = &RequestError{Status: 503, Text: "the daemon is stopping; try again when it is back"}
+var errStopping = &request.Error{Status: 503, Text: "the daemon is stopping; try again when it is back"}

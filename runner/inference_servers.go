@@ -15,6 +15,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // shareMethod is the method of an estimate for a program that takes a share of a GPU by
@@ -29,7 +30,7 @@ func (r *Runner) recognise(rec *record.Record, read *command.Reading) (line []st
 		return nil, nil
 	}
 	if wrong, is := errors.AsType[*servers.ShareError](read.Share); is {
-		return nil, refusef(422, "command: %v; --gpu-share off, and carma does not look at it", wrong)
+		return nil, request.Errorf(422, "command: %v; --gpu-share off, and carma does not look at it", wrong)
 	}
 	if read.Share != nil || read.Server == nil {
 		return nil, read.Share

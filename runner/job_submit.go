@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/internal/suggest"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // jobAnnotation is the prefix of the annotations of a Job that carma reads.
@@ -27,13 +28,13 @@ func submitOfJob(j *containers.Job) (api.Submit, error) {
 	for _, name := range slices.Sorted(maps.Keys(j.Settings)) {
 		f, ok := jobField(name)
 		if !ok {
-			return s, refusef(422, "annotation %s%s: carma knows no such setting of a Job; did you mean %s%s?", jobAnnotation, name, jobAnnotation, strings.Join(suggest.Names(name, jobSettingNames(), 1), ""))
+			return s, request.Errorf(422, "annotation %s%s: carma knows no such setting of a Job; did you mean %s%s?", jobAnnotation, name, jobAnnotation, strings.Join(suggest.Names(name, jobSettingNames(), 1), ""))
 		}
 		if name == "memory" {
-			return s, refusef(422, "annotation %smemory: %q is not an amount of memory; write for example 20Gi", jobAnnotation, j.Settings[name])
+			return s, request.Errorf(422, "annotation %smemory: %q is not an amount of memory; write for example 20Gi", jobAnnotation, j.Settings[name])
 		}
 		if err := f.Set(&s, j.Settings[name]); err != nil {
-			return s, refusef(422, "annotation %s%s: %v", jobAnnotation, name, err)
+			return s, request.Errorf(422, "annotation %s%s: %v", jobAnnotation, name, err)
 		}
 	}
 	return s, nil
@@ -41,7 +42,7 @@ func submitOfJob(j *containers.Job) (api.Submit, error) {
 
 // inAnnotations names the annotation of a Job where an error names a flag of carma run.
 func inAnnotations(err error) error {
-	no, ok := err.(*RequestError)
+	no, ok := err.(*request.Error)
 	if !ok {
 		return err
 	}
@@ -55,7 +56,7 @@ func inAnnotations(err error) error {
 			name = annotation
 		}
 	}
-	return refusef(no.Status, "annotation %s%s: %s", jobAnnotation, name, text)
+	return request.Errorf(no.Status, "annotation %s%s: %s", jobAnnotation, name, text)
 }
 
 // jobField returns the field of a request that an annotation sets.
@@ -78,6 +79,6 @@ func jobSettingNames() []string {
 }
 
 // ownerOfJob returns the owner of a Job's task, who is charged for it.
-func ownerOfJob(j *containers.Job) Caller {
-	return subjectCaller(containers.Subject{Name: cmp.Or(j.Owner, "unknown")}, j.Namespace)
+func ownerOfJob(j *containers.Job) request.Caller {
+	return request.SubjectCaller(containers.Subject{Name: cmp.Or(j.Owner, "unknown")}, j.Namespace)
 }

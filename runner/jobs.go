@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // A Job of a cluster that is annotated for carma becomes a task. The cluster makes its pods,
@@ -197,7 +198,7 @@ func suspendedText(rec *record.Record) string {
 // adoptJob makes a task of a Job.
 func (r *Runner) adoptJob(ctx context.Context, cluster containers.Jobber, j *containers.Job) error {
 	if j.Cannot != "" {
-		return refusef(422, "%s", j.Cannot)
+		return request.Errorf(422, "%s", j.Cannot)
 	}
 	s, err := submitOfJob(j)
 	if err != nil {
@@ -228,7 +229,7 @@ func (r *Runner) refuseJob(ctx context.Context, cluster containers.Jobber, j *co
 	if r.jobs.said[j.UID] == text {
 		return
 	}
-	if no, ok := err.(*RequestError); ok && no.Status < 500 {
+	if no, ok := err.(*request.Error); ok && no.Status < 500 {
 		if tellErr := cluster.TellJob(ctx, j.JobID, "CarmaRefused", text); tellErr != nil {
 			r.Log.Warn().Err(tellErr).Str("job", j.String()).Msg("the owner of a Job cannot be told why it is refused")
 			return

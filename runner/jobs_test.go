@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // TestJobRunsAgain checks that a Job becomes a task of its owner, that the task waits for the
@@ -40,7 +41,7 @@ func TestJobRunsAgain(t *testing.T) {
 	if len(held.Attempts) != 1 || held.Attempts[0].Outcome != "gpu-oom" {
 		t.Errorf("attempts %+v", held.Attempts)
 	}
-	if _, err := g.Release(g.ctx(), Caller{}, ref(task)); err == nil || !strings.Contains(err.Error(), "next pod") {
+	if _, err := g.Release(g.ctx(), request.Caller{}, ref(task)); err == nil || !strings.Contains(err.Error(), "next pod") {
 		t.Errorf("release: %v", err)
 	}
 	c.change(id.UID, func(j *containers.Job) { j.Waits = true })
@@ -225,7 +226,7 @@ func TestJobOwner(t *testing.T) {
 	c.add("owned", "waits:1", nil)
 	g.running(ref(g.taken("owned", 0)))
 	rec := g.records.Find("lab/owned")
-	if !ownsTask(subjectCaller(containers.Subject{Name: "ada"}, ""), rec) || ownsTask(subjectCaller(containers.Subject{Name: "bob"}, ""), rec) || ownsTask(Caller{Name: "ada", UID: 1000}, rec) || ownsTask(Caller{Name: "root"}, rec) {
+	if !ownsTask(request.SubjectCaller(containers.Subject{Name: "ada"}, ""), rec) || ownsTask(request.SubjectCaller(containers.Subject{Name: "bob"}, ""), rec) || ownsTask(request.Caller{Name: "ada", UID: 1000}, rec) || ownsTask(request.Caller{Name: "root"}, rec) {
 		t.Errorf("%s, %d", rec.User, rec.UID)
 	}
 	if got := g.namespaceOf(rec); got != "lab" {

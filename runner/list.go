@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -97,11 +98,11 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.
 func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*record.Record) bool, *visibility, error) {
 	sight := r.sight(ctx)
 	if _, err := path.Match(o.Name, ""); err != nil {
-		return nil, nil, refusef(422, "name %q is no pattern; write for example exp-*", o.Name)
+		return nil, nil, request.Errorf(422, "name %q is no pattern; write for example exp-*", o.Name)
 	}
-	who, known := callerFrom(ctx)
+	who, known := request.CallerFrom(ctx)
 	if o.Mine && !known {
-		return nil, nil, refusef(403, callerUnknown)
+		return nil, nil, request.Errorf(403, callerUnknown)
 	}
 	me := rights.Caller{UID: who.UID, Name: who.Name}
 	since, until := units.InstantOf(o.Since), units.InstantOf(o.Until)

@@ -13,6 +13,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/energy"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -92,7 +93,7 @@ func newDashboardFeed() *dashboardFeed {
 // watchLive sends a whole picture, then each change. A viewer that is too slow for the
 // changes gets a whole picture again.
 func (r *Runner) watchLive(ctx context.Context, s *sender) error {
-	if who, _ := callerFrom(ctx); who.Subject != nil {
+	if who, _ := request.CallerFrom(ctx); who.Subject != nil {
 		return r.watchLiveAs(ctx, s)
 	}
 	r.enterLive()

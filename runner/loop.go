@@ -12,10 +12,11 @@ import (
 	"carma/mapper/model"
 	"carma/runner/journal"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // errFull is the answer to submitters while the journal has no room.
-var errFull = &RequestError{Status: 507, Text: "the journal's disk is full: nothing can be accepted until there is room; running tasks go on"}
+var errFull = &request.Error{Status: 507, Text: "the journal's disk is full: nothing can be accepted until there is room; running tasks go on"}
 
 const (
 	maxBatch      = 256

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/notify"
+	"carma/runner/request"
 )
 
 // mailbox is a webhook that keeps the messages it gets.
@@ -217,13 +217,13 @@ func TestMessagesPrivate(t *testing.T) {
 	box := newMailbox(t)
 	box.fail = true
 	g := newRig(t, posting(), func(g *rig) { g.opt.AdminGroup = "" })
-	ann := context.WithValue(g.ctx(), callerKey{}, Caller{UID: 70001, GID: 70001, Name: "ann"})
-	bob := context.WithValue(g.ctx(), callerKey{}, Caller{UID: 70002, GID: 70002, Name: "bob"})
+	ann := request.WithCaller(g.ctx(), request.Caller{UID: 70001, GID: 70001, Name: "ann"})
+	bob := request.WithCaller(g.ctx(), request.Caller{UID: 70002, GID: 70002, Name: "bob"})
 	if err := g.setNotify(ann, api.NotifySettings{Channels: []api.NotifyChannel{box.channel("mine")}}); err != nil {
 		t.Fatal(err)
 	}
 	g.script("bad", printing(3))
-	who, _ := callerFrom(ann)
+	who, _ := request.CallerFrom(ann)
 	sub, err := g.Submit(ann, who, api.Submit{Image: "bad", Name: "bad", Mem: int64(units.GiB), Notify: []string{"failed:mine"}})
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestMessagesPrivate(t *testing.T) {
 	if err != nil || len(v.Channels) > 0 || v.Server != nil {
 		t.Errorf("%+v, %v", v, err)
 	}
-	var refused *RequestError
+	var refused *request.Error
 	if _, err := g.testNotify(bob, api.NotifyTest{Channel: "mine"}); !errors.As(err, &refused) || refused.Status != 422 {
 		t.Error(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/mounts"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 
 	"golang.org/x/sys/unix"
@@ -40,10 +41,10 @@ func mayMountAll(uid int) bool {
 func checkMountPaths(list []api.Mount) error {
 	for _, m := range list {
 		if !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) {
-			return refusef(422, "-v %s:%s: both paths must be absolute", m.Source, m.Target)
+			return request.Errorf(422, "-v %s:%s: both paths must be absolute", m.Source, m.Target)
 		}
 		if filepath.Clean(m.Target) == "/" {
-			return refusef(422, "-v %s:%s: a folder cannot take the place of the container's root; write for example -v %s:/data", m.Source, m.Target, m.Source)
+			return request.Errorf(422, "-v %s:%s: a folder cannot take the place of the container's root; write for example -v %s:/data", m.Source, m.Target, m.Source)
 		}
 	}
 	return nil
@@ -51,7 +52,7 @@ func checkMountPaths(list []api.Mount) error {
 
 // mountCheck returns a function that checks a submission's mounts and opens each source
 // once. It only reports mistakes early; the check at the launch decides.
-func (r *Runner) mountCheck(ctx context.Context, who Caller) func([]api.Mount) error {
+func (r *Runner) mountCheck(ctx context.Context, who request.Caller) func([]api.Mount) error {
 	known := map[string]error{}
 	return func(list []api.Mount) error {
 		for _, m := range list {
@@ -68,15 +69,15 @@ func (r *Runner) mountCheck(ctx context.Context, who Caller) func([]api.Mount) e
 	}
 }
 
-func (r *Runner) mayMount(ctx context.Context, who Caller, source string) error {
+func (r *Runner) mayMount(ctx context.Context, who request.Caller, source string) error {
 	if mayMountAll(who.UID) {
 		if _, err := os.Stat(source); err != nil {
-			return refusef(422, "-v %s: %v", source, errors.Unwrap(err))
+			return request.Errorf(422, "-v %s: %v", source, errors.Unwrap(err))
 		}
 		return nil
 	}
 	if err := r.engineNear(); err != nil && !errors.Is(err, containers.ErrRemote) && !errors.Is(err, containers.ErrUnavailable) {
-		return refusef(403, "-v %s: %v; only root may mount folders until an administrator changes that", source, err)
+		return request.Errorf(403, "-v %s: %v; only root may mount folders until an administrator changes that", source, err)
 	}
 	s, err := r.openMount(ctx, who, r.live().AllowedMounts, source, openLimit)
 	if err == nil {
@@ -88,18 +89,18 @@ func (r *Runner) mayMount(ctx context.Context, who Caller, source string) error 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errFilesHang):
-		return refusef(503, "%s", text)
+		return request.Errorf(503, "%s", text)
 	case notMountable(err) && !errors.Is(err, unix.ENOENT):
-		return refusef(403, "%s", text)
+		return request.Errorf(403, "%s", text)
 	}
-	return refusef(422, "%s", text)
+	return request.Errorf(422, "%s", text)
 }
 
 var errFilesHang = errors.New("its file system does not answer; try again when it does")
 
 // openMount opens a file or folder as a user, if it lies in an allowed folder.
 // After limit it returns errFilesHang.
-func (r *Runner) openMount(ctx context.Context, who Caller, allowed []string, source string, limit time.Duration) (*mounts.Source, error) {
+func (r *Runner) openMount(ctx context.Context, who request.Caller, allowed []string, source string, limit time.Duration) (*mounts.Source, error) {
 	select {
 	case r.opening <- struct{}{}:
 	case <-ctx.Done():
@@ -132,7 +133,7 @@ func (r *Runner) openMount(ctx context.Context, who Caller, allowed []string, so
 	}
 }
 
-func mountsUser(who Caller) mounts.User {
+func mountsUser(who request.Caller) mounts.User {
 	return mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}
 }
 

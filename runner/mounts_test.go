@@ -13,6 +13,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // near is an engine that may or may not see the daemon's files. It checks the mounts when it
@@ -132,8 +133,8 @@ func TestMountsOfHangingFiles(t *testing.T) {
 		g.opening <- struct{}{}
 	}
 	g.script("ok", printing(0))
-	_, err := g.Submit(g.ctx(), Caller{UID: 20001, GID: 20001, Name: "ann"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: "/tmp", Target: "/m"}}})
-	var refused *RequestError
+	_, err := g.Submit(g.ctx(), request.Caller{UID: 20001, GID: 20001, Name: "ann"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: "/tmp", Target: "/m"}}})
+	var refused *request.Error
 	if !errors.As(err, &refused) || refused.Status != 503 || !strings.Contains(refused.Text, "-v /tmp: its file system does not answer; try again when it does") {
 		t.Errorf("%v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/web"
 
 	"golang.org/x/net/netutil"
@@ -33,14 +34,14 @@ type Page struct {
 func (r *Runner) ServePage(at Page) { r.pageAt = at }
 
 // WebLogin returns a ticket for the page.
-func (r *Runner) WebLogin(who Caller) (api.WebLogin, error) {
+func (r *Runner) WebLogin(who request.Caller) (api.WebLogin, error) {
 	at := r.pageAt
 	if len(at.Listeners) == 0 {
 		note := at.Note
 		if note == "" {
 			note = "its configuration says web: off"
 		}
-		return api.WebLogin{}, refusef(409, "this daemon serves no page: %s", note)
+		return api.WebLogin{}, request.Errorf(409, "this daemon serves no page: %s", note)
 	}
 	ticket, ends := r.logins.Ticket(web.User{UID: who.UID, GID: who.GID, Name: who.Name})
 	return api.WebLogin{Ticket: ticket, Ends: ends, Address: at.Address, Socket: at.Socket, Note: at.Note}, nil
@@ -67,7 +68,7 @@ func (r *Runner) servePage(ctx context.Context, l net.Listener, h http.Handler) 
 
 // asUser makes a user the caller of a request.
 func (r *Runner) asUser(ctx context.Context, u web.User) context.Context {
-	return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() Caller { return r.users(u.UID, u.GID) }))
+	return request.WithLazyCaller(ctx, sync.OnceValue(func() request.Caller { return r.users(u.UID, u.GID) }))
 }
 
 type portPeerKey struct{}
@@ -78,6 +79,6 @@ func pagePeer(ctx context.Context) (uid int, ok bool) {
 	if find, ok := ctx.Value(portPeerKey{}).(func() (int, bool)); ok {
 		return find()
 	}
-	who, ok := callerFrom(ctx)
+	who, ok := request.CallerFrom(ctx)
 	return who.UID, ok
 }

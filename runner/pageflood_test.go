@@ -9,10 +9,10 @@ import (
 
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
+	"carma/test/browser"
 
 	"github.com/chromedp/chromedp"
-
-	"carma/test/browser"
 )
 
 // TestPageFlood checks that a flood of connections to the page's port or socket does not block
@@ -73,7 +73,7 @@ func TestPageCut(t *testing.T) {
 	l := newLab(t, 1, 0)
 	l.picturing.most = 5
 	for i := range 8 {
-		if _, err := l.Submit(l.ctx(), Caller{Name: "root", Home: "/tmp"}, api.Submit{Image: "train:1", Name: fmt.Sprintf("many-%d", i), Mem: int64(38 * units.GiB), HostReserve: int64(32 * units.MiB)}); err != nil {
+		if _, err := l.Submit(l.ctx(), request.Caller{Name: "root", Home: "/tmp"}, api.Submit{Image: "train:1", Name: fmt.Sprintf("many-%d", i), Mem: int64(38 * units.GiB), HostReserve: int64(32 * units.MiB)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/request"
 )
 
 // The name of a task that is a program, if it is interpreted as HTML. The API refuses it as
@@ -75,9 +76,9 @@ var people = []struct {
 // submit fills the GPUs, two tasks to each, and the queue.
 func (l *lab) submit(gpus, tasks int) {
 	l.t.Helper()
-	who := func(i int) Caller {
+	who := func(i int) request.Caller {
 		p := people[i%len(people)]
-		return Caller{UID: p.uid, GID: p.uid, Name: p.name, Home: "/tmp"}
+		return request.Caller{UID: p.uid, GID: p.uid, Name: p.name, Home: "/tmp"}
 	}
 	add := func(i int, s api.Submit) model.TaskID {
 		sub, err := l.Submit(l.ctx(), who(i), s)

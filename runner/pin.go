@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -18,10 +19,10 @@ import (
 const clauseSuspended = "it can to the one that it had, and to others of that model on this machine where the driver can move it"
 
 // Pin pins a task to GPUs, or removes the pin.
-func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*record.Record, error) {
+func (r *Runner) Pin(ctx context.Context, who request.Caller, ref string, q api.PinRequest) (*record.Record, error) {
 	return r.alter(ctx, who, rights.Pin, ref, strings.Join(q.GPUs, " "), func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
 		if q.Any == (len(q.GPUs) > 0) {
-			return nil, nil, refusef(422, "name the GPUs that it is to go to, or --any; carma gpus lists them")
+			return nil, nil, request.Errorf(422, "name the GPUs that it is to go to, or --any; carma gpus lists them")
 		}
 		ev := model.Pinned{At: now, Task: t.ID, By: who.Name, GPUs: []model.GPUID{}}
 		if !q.Any {
@@ -31,10 +32,10 @@ func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinReque
 			}
 		}
 		if t.Phase == model.Suspended && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id model.GPUID) bool { return r.state.ComesBackTo(t.ID, id) }) {
-			return nil, nil, refusef(409, "task %d is suspended and cannot come back to these GPUs: %s; carma requeue %d stops it, and it can start there anew", t.ID, clauseSuspended, t.ID)
+			return nil, nil, request.Errorf(409, "task %d is suspended and cannot come back to these GPUs: %s; carma requeue %d stops it, and it can start there anew", t.ID, clauseSuspended, t.ID)
 		}
 		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
-			return nil, nil, refusef(409, "task %d is %s; to move it stops it, and it starts again from its beginning, or from its own checkpoint: carma move --yes %d GPU", t.ID, t.Phase, t.ID)
+			return nil, nil, request.Errorf(409, "task %d is %s; to move it stops it, and it starts again from its beginning, or from its own checkpoint: carma move --yes %d GPU", t.ID, t.Phase, t.ID)
 		}
 		return ev, nil, nil
 	})
@@ -55,14 +56,14 @@ func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes)
 		}
 	}
 	if len(ids) < gpus {
-		return nil, refusef(422, "%s needs %d GPUs; named: %d", task, gpus, len(ids))
+		return nil, request.Errorf(422, "%s needs %d GPUs; named: %d", task, gpus, len(ids))
 	}
 	for _, g := range all {
 		if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ids, g.ID) && need > most {
-			return nil, refusef(422, "%s needs %s, and GPU %d can give %s", task, need, g.Index, most)
+			return nil, request.Errorf(422, "%s needs %s, and GPU %d can give %s", task, need, g.Index, most)
 		}
 		if gpus > 1 && g.MIG && slices.Contains(ids, g.ID) {
-			return nil, refusef(422, "%s is on %d GPUs, and GPU %d is a MIG instance, of which a program can use one at a time; name whole GPUs", task, gpus, g.Index)
+			return nil, request.Errorf(422, "%s is on %d GPUs, and GPU %d is a MIG instance, of which a program can use one at a time; name whole GPUs", task, gpus, g.Index)
 		}
 	}
 	return ids, nil
@@ -83,8 +84,8 @@ func (r *Runner) asked(now units.Instant, req model.Request, c *admission) (mode
 		need = 0
 	}
 	ids, err := r.goesTo(names, "the task", req.GPUs, need)
-	if refused, ok := errors.AsType[*RequestError](err); ok {
-		return nil, refusef(422, "--gpus device=%s: %s", strings.Join(names, ","), refused.Text)
+	if refused, ok := errors.AsType[*request.Error](err); ok {
+		return nil, request.Errorf(422, "--gpus device=%s: %s", strings.Join(names, ","), refused.Text)
 	}
 	return model.Pinned{At: now, Task: req.ID, GPUs: ids}, err
 }
@@ -94,9 +95,9 @@ func checkGPUIDs(s api.Submit) error {
 	switch n := len(s.GPUIDs); {
 	case n == 0:
 	case s.NoGPU:
-		return refusef(422, "gpu_ids: the task asks for no GPU; leave one of them out")
+		return request.Errorf(422, "gpu_ids: the task asks for no GPU; leave one of them out")
 	case s.GPUs == api.AllGPUs || s.GPUs > n:
-		return refusef(422, "gpu_ids: %d named, fewer than the GPUs that it asks for; leave gpus out", n)
+		return request.Errorf(422, "gpu_ids: %d named, fewer than the GPUs that it asks for; leave gpus out", n)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // TestOnGPUs checks that a task runs on the named GPUs, as with docker's --gpus device=,
@@ -41,7 +42,7 @@ func TestOnGPUs(t *testing.T) {
 		t.Errorf("%+v, %v", why, err)
 	}
 	g.restart()
-	if _, err := g.Stop(g.ctx(), Caller{Name: "root"}, first, api.StopRequest{}); err != nil {
+	if _, err := g.Stop(g.ctx(), request.Caller{Name: "root"}, first, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if on := g.running(second); on.Attempts[0].GPUs[0].Index != 1 {

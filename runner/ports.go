@@ -12,20 +12,21 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/gpu"
+	"carma/runner/request"
 )
 
 // privilegedPort is the first port that every user may listen on.
 const privilegedPort = 1024
 
 // checkPorts refuses ports that a task of who cannot have.
-func checkPorts(who Caller, s api.Submit) error {
+func checkPorts(who request.Caller, s api.Submit) error {
 	for _, text := range s.Ports {
 		p, err := option.ParsePort(text)
 		if err != nil {
-			return refusef(422, "--publish %v", err)
+			return request.Errorf(422, "--publish %v", err)
 		}
 		if p.Host > 0 && p.Host < privilegedPort && !mayMountAll(who.UID) {
-			return refusef(403, "--publish %s: ports below %d are root's; write %d for any that is free", text, privilegedPort, p.Port)
+			return request.Errorf(403, "--publish %s: ports below %d are root's; write %d for any that is free", text, privilegedPort, p.Port)
 		}
 	}
 	return nil

@@ -9,13 +9,14 @@ import (
 	"carma/mapper"
 	"carma/mapper/fairshare"
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // Quotas lists the usage and quotas of users, the caller among them, and then of groups.
 // Users and @groups of this machine that are given in names are listed even if carma
 // knows none of their tasks.
-func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []api.Account, err error) {
+func (r *Runner) Quotas(ctx context.Context, who request.Caller, names []string) (all []api.Account, err error) {
 	all = []api.Account{}
 	seesAll := r.mayServer(rights.SeeUse, who)
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !there(name) })

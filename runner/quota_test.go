@@ -6,6 +6,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // TestAccounts: a task is charged to its submitter's primary group, or to another of the
@@ -30,7 +31,7 @@ func TestAccounts(t *testing.T) {
 	submit.Account, submit.Priority = "", "high"
 	g.refusedAs(who, submit, 403, "for admins here")
 	got := map[string]api.Account{}
-	all, err := g.Quotas(g.ctx(), Caller{Name: "eve"}, []string{"root", "nobody-of-that-name", "@root"})
+	all, err := g.Quotas(g.ctx(), request.Caller{Name: "eve"}, []string{"root", "nobody-of-that-name", "@root"})
 	for _, a := range all {
 		got[a.User+"@"+a.Group] = a
 	}

@@ -10,6 +10,7 @@ import (
 
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 const (
@@ -90,7 +91,7 @@ func (t *requestLimiter) guard(next http.Handler) http.Handler {
 			return
 		}
 		uid := -1 // the caller is unknown
-		if who, ok := callerFrom(req.Context()); ok {
+		if who, ok := request.CallerFrom(req.Context()); ok {
 			uid = who.UID
 		}
 		mine := t.of(uid)

@@ -1,13 +1,14 @@
 package runner
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"carma/runner/request"
 )
 
 // TestTurns: a user who sends very many requests delays another user by at most one request,
@@ -20,7 +21,7 @@ func TestTurns(t *testing.T) {
 				var order []int
 				begin := make(chan struct{})
 				h := newRequestLimiter().guard(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-					who, _ := callerFrom(req.Context())
+					who, _ := request.CallerFrom(req.Context())
 					mu.Lock()
 					order = append(order, who.UID)
 					mu.Unlock()
@@ -32,7 +33,7 @@ func TestTurns(t *testing.T) {
 					if path == "/v1/tasks" {
 						method, body = http.MethodGet, strings.NewReader("")
 					}
-					req := httptest.NewRequest(method, path, body).WithContext(context.WithValue(t.Context(), callerKey{}, Caller{UID: uid}))
+					req := httptest.NewRequest(method, path, body).WithContext(request.WithCaller(t.Context(), request.Caller{UID: uid}))
 					all.Go(func() { h.ServeHTTP(httptest.NewRecorder(), req) })
 				}
 				for range 100 {
@@ -64,7 +65,7 @@ func TestUnsent(t *testing.T) {
 		read := make(chan struct{})
 		var all sync.WaitGroup
 		for range 100 {
-			req := httptest.NewRequest(http.MethodGet, "/v1/tasks", nil).WithContext(context.WithValue(t.Context(), callerKey{}, Caller{UID: 1}))
+			req := httptest.NewRequest(http.MethodGet, "/v1/tasks", nil).WithContext(request.WithCaller(t.Context(), request.Caller{UID: 1}))
 			all.Go(func() { h.ServeHTTP(unread{httptest.NewRecorder(), read}, req) })
 		}
 		synctest.Wait()

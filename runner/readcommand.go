@@ -10,6 +10,7 @@ import (
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // unbuffered is the variable that makes Python write each line at once, also into a pipe.
@@ -51,7 +52,7 @@ func (r *Runner) fitCommand(ctx context.Context, rec *record.Record, read *comma
 	case sub.CommandCheck == "warn":
 		fit.Lines = append(fit.Lines, "command: "+fit.Refusal)
 	default:
-		return nil, refusef(422, "command: %s; --command-check warn submits it as it is", fit.Refusal)
+		return nil, request.Errorf(422, "command: %s; --command-check warn submits it as it is", fit.Refusal)
 	}
 	if fit.GPUs != sub.GPUs {
 		rec.Says.GPUs = fit.Taken
@@ -80,7 +81,7 @@ func fitChange(sub *api.Submit) error {
 	}
 	read := command.Read(&command.Program{Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command, Env: sub.Env})
 	if fit := read.Fit(command.Asked{GPUs: sub.GPUs, Given: true, None: sub.NoGPU}); fit.Refusal != "" {
-		return refusef(422, "command: %s", fit.Refusal)
+		return request.Errorf(422, "command: %s", fit.Refusal)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/pull"
+	"carma/runner/request"
 )
 
 type registryKey struct{}
@@ -19,7 +20,7 @@ type registryAuth interface {
 func withRegistries(ctx context.Context, auth registryAuth) (context.Context, error) {
 	by, err := auth.Registries()
 	if err != nil {
-		return nil, refusef(http.StatusBadRequest, "%v", err)
+		return nil, request.Errorf(http.StatusBadRequest, "%v", err)
 	}
 	return context.WithValue(ctx, registryKey{}, pull.Credentials(by)), nil
 }

@@ -16,6 +16,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/pull"
+	"carma/runner/request"
 )
 
 const privateImage = "reg.example:5000/team/train:1"
@@ -23,7 +24,7 @@ const privateImage = "reg.example:5000/team/train:1"
 var rightKey = containers.Credential{Username: "ann", Password: "s3cret-of-ann"}
 
 // submits sends a task with a value of the header.
-func (g *rig) submits(who Caller, s api.Submit, header string) (int, string) {
+func (g *rig) submits(who request.Caller, s api.Submit, header string) (int, string) {
 	g.t.Helper()
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -58,7 +59,7 @@ func TestPrivateImage(t *testing.T) {
 	wrong := headerOf(t, pull.Credentials{"reg.example:5000": {Username: "bob", Password: "guess"}})
 	other := headerOf(t, pull.Credentials{"docker.io": rightKey})
 	for i, row := range []struct {
-		who    Caller
+		who    request.Caller
 		header string
 		status int
 		says   string
@@ -106,7 +107,7 @@ func TestPrivateImageLater(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage(privateImage, containerstest.Image{Remote: true, Key: rightKey})
 	g.engine.Down()
-	submit := func(who Caller, by pull.Credentials) string {
+	submit := func(who request.Caller, by pull.Credentials) string {
 		one, err := g.Runner.Submit(context.WithValue(g.as(who), registryKey{}, by), who, api.Submit{Image: privateImage, Mem: int64(units.GiB)})
 		if err != nil {
 			t.Fatal(err)

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/tasklog"
 )
 
@@ -33,7 +33,7 @@ func TestReconfigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.running(second)
-	if l := g.live(); l.Pull != "never" || l.StopGrace != time.Minute || !g.policy().Administers(g.subject(Caller{UID: 7, Groups: []string{"lab"}})) {
+	if l := g.live(); l.Pull != "never" || l.StopGrace != time.Minute || !g.policy().Administers(g.subject(request.Caller{UID: 7, Groups: []string{"lab"}})) {
 		t.Errorf("in force: %+v", l)
 	}
 }

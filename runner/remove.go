@@ -8,11 +8,12 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // Remove deletes a finished task and its output.
-func (r *Runner) Remove(ctx context.Context, who Caller, ref string) error {
+func (r *Runner) Remove(ctx context.Context, who request.Caller, ref string) error {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return err
@@ -30,7 +31,7 @@ func (r *Runner) remove(ctx context.Context, by string, ids ...model.TaskID) err
 	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		for _, id := range ids {
 			if t, open := r.state.Task(id); open {
-				return nil, nil, refusef(409, "task %d is %s; `carma stop %d` first, or `carma rm -f %d`", id, t.Phase, id, id)
+				return nil, nil, request.Errorf(409, "task %d is %s; `carma stop %d` first, or `carma rm -f %d`", id, t.Phase, id, id)
 			}
 		}
 		return []model.Event{model.Removed{At: now, Tasks: ids, By: by}}, nil, nil

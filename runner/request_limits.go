@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"carma/runner/api"
+	"carma/runner/request"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -94,7 +95,7 @@ func checkShape(path string, body []byte, check func(task any, at int) error) er
 
 func checkValues(task []byte) error {
 	if values := count(task); values > taskValues {
-		return refusef(422, "a task has %d arguments, variables and other values, and at most %d are taken; put them into a file", values, taskValues)
+		return request.Errorf(422, "a task has %d arguments, variables and other values, and at most %d are taken; put them into a file", values, taskValues)
 	}
 	return nil
 }
@@ -131,7 +132,7 @@ func mistakes(registry huma.Registry, schema *huma.Schema, task any, at int) err
 	some := found.Errors[:min(len(found.Errors), maxComplaints)]
 	for _, err := range some {
 		if d, ok := err.(*huma.ErrorDetail); ok { // the value may be the whole task
-			d.Message, d.Location, d.Value = clipped(d.Message), clipped(d.Location), nil
+			d.Message, d.Location, d.Value = request.Clip(d.Message), request.Clip(d.Location), nil
 		}
 	}
 	return huma.NewError(http.StatusUnprocessableEntity, "validation failed", some...)
@@ -141,7 +142,7 @@ func mistakes(registry huma.Registry, schema *huma.Schema, task any, at int) err
 func writeProblem(w http.ResponseWriter, err error) {
 	var large *http.MaxBytesError
 	var answer huma.StatusError
-	var refused *RequestError
+	var refused *request.Error
 	switch {
 	case errors.As(err, &answer):
 	case errors.As(err, &refused):

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // TestModest checks that requests that would take many times their size in memory are refused
@@ -121,14 +121,14 @@ func TestClipped(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "/v1/submissions", strings.NewReader(body))
-		g.Handler().ServeHTTP(w, req.WithContext(context.WithValue(g.ctx(), callerKey{}, ann)))
-		if w.Code/100 != 4 || w.Body.Len() > 4*maxText || !utf8.Valid(w.Body.Bytes()) {
+		g.Handler().ServeHTTP(w, req.WithContext(request.WithCaller(g.ctx(), ann)))
+		if w.Code/100 != 4 || w.Body.Len() > 4*request.MaxText || !utf8.Valid(w.Body.Bytes()) {
 			t.Errorf("%s: %d with %d bytes: %.200s", name, w.Code, w.Body.Len(), w.Body)
 		}
 	}
 	ref := g.run(api.Submit{Image: "ok"})
 	g.running(ref)
-	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{Reason: long}); err == nil || len(err.Error()) > maxText {
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{Reason: long}); err == nil || len(err.Error()) > request.MaxText {
 		t.Errorf("a reason of 8 MiB: %v", err)
 	}
 	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{Reason: strings.Repeat("x", 501)}); err == nil {

@@ -12,12 +12,13 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // Reserve reserves GPUs, or memory on them, for a user or a group. Only administrators
 // may call it.
-func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) (api.Reservation, error) {
+func (r *Runner) Reserve(ctx context.Context, who request.Caller, q api.ReserveRequest) (api.Reservation, error) {
 	if err := r.authorizeServer(who, rights.Reserve, "for "+q.For, q.Why); err != nil {
 		return api.Reservation{}, err
 	}
@@ -31,7 +32,7 @@ func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) 
 			res.From = now
 		}
 		if res.Until <= max(now, res.From) {
-			return nil, nil, refusef(422, "the reservation would have ended before it begins; it is %s", now.Time().Format("2006-01-02 15:04"))
+			return nil, nil, request.Errorf(422, "the reservation would have ended before it begins; it is %s", now.Time().Format("2006-01-02 15:04"))
 		}
 		if group, ok := strings.CutPrefix(q.For, "@"); ok {
 			res.Account = group
@@ -59,14 +60,14 @@ func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) 
 func checkReserve(q api.ReserveRequest) error {
 	switch {
 	case strings.TrimPrefix(q.For, "@") == "":
-		return refusef(422, "--for: name a user, or @group")
+		return request.Errorf(422, "--for: name a user, or @group")
 	case (q.Count > 0) == (len(q.GPUs) > 0):
-		return refusef(422, "name GPUs, or a number of them (--gpus 2); carma gpus lists them")
+		return request.Errorf(422, "name GPUs, or a number of them (--gpus 2); carma gpus lists them")
 	case q.Until.IsZero() || q.Until.Year() > 2200 || q.From.Year() > 2200:
-		return refusef(422, "--to: say when it ends, for example --to 8:00")
+		return request.Errorf(422, "--to: say when it ends, for example --to 8:00")
 	}
 	if !there(q.For) {
-		return refusef(422, "--for %s: nobody has that name here; write a user, or @group", q.For)
+		return request.Errorf(422, "--for %s: nobody has that name here; write a user, or @group", q.For)
 	}
 	return nil
 }
@@ -93,12 +94,12 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]mode
 		return n
 	}
 	if q.Count > len(all) {
-		return nil, refusef(422, "--gpus %d: this machine has %d", q.Count, len(all))
+		return nil, request.Errorf(422, "--gpus %d: this machine has %d", q.Count, len(all))
 	}
 	if q.Count > 0 {
 		all = slices.DeleteFunc(all, func(g model.GPU) bool { return g.Missing || g.FaultReason() != "" || g.Cordon != nil })
 		if q.Count > len(all) {
-			return nil, refusef(409, "--gpus %d: only %d are in service", q.Count, len(all))
+			return nil, request.Errorf(409, "--gpus %d: only %d are in service", q.Count, len(all))
 		}
 		slices.SortStableFunc(all, func(a, b model.GPU) int {
 			return cmp.Or(cmp.Compare(clashes(a.ID), clashes(b.ID)), cmp.Compare(len(a.Residents), len(b.Residents)), cmp.Compare(b.Index, a.Index))
@@ -109,25 +110,25 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]mode
 	}
 	for _, g := range r.state.GPUs() {
 		if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ids, g.ID) && res.Memory > most {
-			return nil, refusef(422, "--mem: GPU %d can give %s", g.Index, most)
+			return nil, request.Errorf(422, "--mem: GPU %d can give %s", g.Index, most)
 		}
 	}
 	for _, id := range ids {
 		if clashes(id) > 0 {
-			return nil, refusef(409, "GPU %d is reserved at that time already; carma reservations lists what is", r.gpuRef(id).Index)
+			return nil, request.Errorf(409, "GPU %d is reserved at that time already; carma reservations lists what is", r.gpuRef(id).Index)
 		}
 	}
 	return ids, nil
 }
 
 // Unreserve ends a reservation. Only administrators may call it.
-func (r *Runner) Unreserve(ctx context.Context, who Caller, id int) error {
+func (r *Runner) Unreserve(ctx context.Context, who request.Caller, id int) error {
 	if err := r.authorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
 		return err
 	}
 	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		if !slices.ContainsFunc(r.state.Reservations(), func(v model.Reservation) bool { return v.ID == id }) {
-			return nil, nil, refusef(404, "there is no reservation %d; carma reservations lists them", id)
+			return nil, nil, request.Errorf(404, "there is no reservation %d; carma reservations lists them", id)
 		}
 		return []model.Event{model.Unreserved{At: now, ID: id, By: who.Name}}, nil, nil
 	}})

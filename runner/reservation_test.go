@@ -7,13 +7,14 @@ import (
 
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // TestReserve: reservations and pins survive a restart; other tasks do not start there, and
 // why names the reservation's user.
 func TestReserve(t *testing.T) {
 	g := newRig(t, byMemory)
-	root := Caller{Name: "root"}
+	root := request.Caller{Name: "root"}
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func TestReserve(t *testing.T) {
 		{Count: 1, For: me.Username}, {For: me.Username, Until: ask.Until}, {Count: 1, For: me.Username, Until: ask.Until, Memory: int64(100 * units.GiB)},
 	} {
 		_, err := g.Reserve(g.ctx(), root, wrong)
-		if refused, ok := err.(*RequestError); !ok || refused.Status >= 500 {
+		if refused, ok := err.(*request.Error); !ok || refused.Status >= 500 {
 			t.Errorf("%+v: %v", wrong, err)
 		}
 	}

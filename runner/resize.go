@@ -16,6 +16,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/gpu"
+	"carma/runner/request"
 )
 
 // resizing tracks the requests to set the limits of an attempt's container to the host
@@ -150,11 +151,11 @@ func (r *Runner) mayResize(t *model.Task) error {
 	case t.Alive() == nil:
 		return nil
 	case t.Phase == model.Suspended:
-		return refusef(409, "task %d is suspended; its host memory and processors can be changed while it waits or runs: carma resume %d, or carma requeue --hold %d, then update and release it", t.ID, t.ID, t.ID)
+		return request.Errorf(409, "task %d is suspended; its host memory and processors can be changed while it waits or runs: carma resume %d, or carma requeue --hold %d, then update and release it", t.ID, t.ID, t.ID)
 	case !t.Resizable():
-		return refusef(409, "task %d is %s; its host memory and processors can be changed while it waits or runs", t.ID, t.Phase)
+		return request.Errorf(409, "task %d is %s; its host memory and processors can be changed while it waits or runs", t.ID, t.Phase)
 	case !can:
-		return refusef(409, "task %d is %s, and on %s the limits of a running container cannot be changed; carma requeue --hold %d, then update and release it", t.ID, t.Phase, r.Driver.Name(), t.ID)
+		return request.Errorf(409, "task %d is %s, and on %s the limits of a running container cannot be changed; carma requeue --hold %d, then update and release it", t.ID, t.Phase, r.Driver.Name(), t.ID)
 	}
 	return nil
 }
@@ -166,10 +167,10 @@ func (r *Runner) canResize(t *model.Task, ask model.HostAsk) error {
 		return nil
 	}
 	if used, ok := r.hostMem.now(gpu.AttemptKey{Task: t.ID, Attempt: a.N}); ok && ask.Memory > 0 && used > ask.Memory {
-		return refusef(409, "--host-mem %s: task %d uses %s of host memory now; write more than that", ask.Memory, t.ID, used)
+		return request.Errorf(409, "--host-mem %s: task %d uses %s of host memory now; write more than that", ask.Memory, t.ID, used)
 	}
 	if no := r.state.CannotResize(t.ID, ask); no.Code != "" {
-		return refusef(409, "task %d runs on as it is: %s", t.ID, words.Reason(no))
+		return request.Errorf(409, "task %d runs on as it is: %s", t.ID, words.Reason(no))
 	}
 	return nil
 }
@@ -193,7 +194,7 @@ func (r *Runner) resized(ctx context.Context, id model.TaskID) error {
 	ctx, cancel := context.WithTimeout(ctx, resizeLimit)
 	defer cancel()
 	if err := z.wait(ctx); err != nil {
-		return refusef(409, "what is booked for task %d has changed, the limits of its container have not: %v; the same command tries again", id, err)
+		return request.Errorf(409, "what is booked for task %d has changed, the limits of its container have not: %v; the same command tries again", id, err)
 	}
 	return nil
 }

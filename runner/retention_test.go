@@ -11,10 +11,11 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // done submits n tasks as who, one after the other, and waits for each.
-func (g *rig) done(who Caller, n int) (refs []string) {
+func (g *rig) done(who request.Caller, n int) (refs []string) {
 	g.t.Helper()
 	for range n {
 		ref := g.runAs(who, api.Submit{Image: "one", Mem: int64(units.GiB)})

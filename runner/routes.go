@@ -7,6 +7,7 @@ import (
 	"carma/containers"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -64,7 +65,7 @@ func (r *Runner) endpoints() []endpoint {
 		get(api.ListGPUs, needs(rights.SeeServer), r.ListGPUs),
 		get(api.GetDoctor, needs(rights.Doctor), func(ctx context.Context) ([]api.Check, error) { return r.Doctor(ctx), nil }),
 		query(api.GetQuotas, needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.QuotaOptions) ([]api.Account, error) {
-			who, _ := callerFrom(ctx)
+			who, _ := request.CallerFrom(ctx)
 			return r.Quotas(ctx, who, in.Names)
 		}),
 		query(api.GetUsed, needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.UsedOptions) ([]api.Used, error) {
@@ -73,24 +74,24 @@ func (r *Runner) endpoints() []endpoint {
 		query(api.GetTimeline, needs(rights.SeeServer, rights.See), func(ctx context.Context, in *api.TimelineOptions) (api.Timeline, error) {
 			return r.Timeline(ctx, in.Since, in.Until)
 		}),
-		act(api.GetScores, needs(rights.SeeServer, rights.AllScores), func(ctx context.Context, who Caller, _ *api.None) (api.Scores, error) {
+		act(api.GetScores, needs(rights.SeeServer, rights.AllScores), func(ctx context.Context, who request.Caller, _ *api.None) (api.Scores, error) {
 			return r.Scores(ctx, who)
 		}),
 		query(api.GetAudit, needs(rights.OwnAudit, rights.AllAudit), func(ctx context.Context, in *api.AuditOptions) (api.Audit, error) {
 			return r.Audit(ctx, *in)
 		}),
-		act(api.DrainDaemon, needs(rights.Drain), func(ctx context.Context, who Caller, _ *api.None) (api.Info, error) { return r.Drain(ctx, who) }),
-		act(api.GetWebTicket, local(neverPage, rights.Page), func(_ context.Context, who Caller, _ *api.None) (api.WebLogin, error) { return r.WebLogin(who) }),
+		act(api.DrainDaemon, needs(rights.Drain), func(ctx context.Context, who request.Caller, _ *api.None) (api.Info, error) { return r.Drain(ctx, who) }),
+		act(api.GetWebTicket, local(neverPage, rights.Page), func(_ context.Context, who request.Caller, _ *api.None) (api.WebLogin, error) { return r.WebLogin(who) }),
 		act(api.SetSpeed, local(neverProof, rights.Speed), r.setSpeed),
 		act(api.ProveGPUs, local(neverProof, rights.Prove), r.prove),
 		act(api.CalibrateGPU, local(neverProof, rights.Calibrate), r.calibrate),
 		closing(api.PauseLaunches, needs(rights.Pause), r.PauseLaunching, r.Info),
 		closing(api.DrainGPUs, needs(rights.DrainGPUs), r.CloseGPUs, r.ListGPUs),
 		get(api.ListReservations, needs(rights.SeeServer), r.Reservations),
-		act(api.Reserve, needs(rights.Reserve), func(ctx context.Context, who Caller, in *api.With[api.ReserveRequest]) (api.Reservation, error) {
+		act(api.Reserve, needs(rights.Reserve), func(ctx context.Context, who request.Caller, in *api.With[api.ReserveRequest]) (api.Reservation, error) {
 			return r.Reserve(ctx, who, in.Body)
 		}),
-		drop(api.Unreserve, needs(rights.Unreserve), func(ctx context.Context, who Caller, in *api.ReservationPath) error {
+		drop(api.Unreserve, needs(rights.Unreserve), func(ctx context.Context, who request.Caller, in *api.ReservationPath) error {
 			return r.Unreserve(ctx, who, in.ID)
 		}),
 		stream(api.WatchLive, needs(rights.SeeServer, rights.See, rights.Progress), liveEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
@@ -101,31 +102,31 @@ func (r *Runner) endpoints() []endpoint {
 		}),
 
 		get(api.GetNotify, needs(rights.Messages, rights.Channels), r.Notify),
-		act(api.SetNotify, needs(rights.Messages), func(ctx context.Context, _ Caller, in *api.With[api.NotifySettings]) (api.Notify, error) {
+		act(api.SetNotify, needs(rights.Messages), func(ctx context.Context, _ request.Caller, in *api.With[api.NotifySettings]) (api.Notify, error) {
 			if err := r.setNotify(ctx, in.Body); err != nil {
 				return api.Notify{}, err
 			}
 			return r.Notify(ctx)
 		}),
-		act(api.TestNotify, needs(rights.Messages, rights.Channels), func(ctx context.Context, _ Caller, in *api.With[api.NotifyTest]) ([]api.NotifyTested, error) {
+		act(api.TestNotify, needs(rights.Messages, rights.Channels), func(ctx context.Context, _ request.Caller, in *api.With[api.NotifyTest]) ([]api.NotifyTested, error) {
 			return r.testNotify(ctx, in.Body)
 		}),
 
 		// PutSuite always creates the suite for the caller.
-		act(api.PutSuite, local(neverSuites, rights.Submit, rights.Unlimited), func(ctx context.Context, who Caller, in *api.SuitePut) (api.SuiteState, error) {
+		act(api.PutSuite, local(neverSuites, rights.Submit, rights.Unlimited), func(ctx context.Context, who request.Caller, in *api.SuitePut) (api.SuiteState, error) {
 			return r.PutSuite(ctx, who, in.Suite, in.Body, in.Check)
 		}),
 		act(api.GetSuite, local(neverSuites, rights.SeeSuite), r.suite),
 		act(api.DropSuite, local(neverSuites, rights.DropSuite, rights.DropVolumes), r.dropSuite),
 		stream(api.ReadHelperLogs, local(neverSuites, rights.HelperOutput), helperEvents, r.helperLogs),
 
-		act(api.SubmitTask, needs(submitting...), func(ctx context.Context, who Caller, in *api.WithImages[api.Submit]) (api.Submitted, error) {
+		act(api.SubmitTask, needs(submitting...), func(ctx context.Context, who request.Caller, in *api.WithImages[api.Submit]) (api.Submitted, error) {
 			return r.Submit(ctx, who, in.Body)
 		}),
-		act(api.SubmitTasks, needs(submitting...), func(ctx context.Context, who Caller, _ *api.WithImages[api.Submission]) (api.SubmittedAll, error) {
+		act(api.SubmitTasks, needs(submitting...), func(ctx context.Context, who request.Caller, _ *api.WithImages[api.Submission]) (api.SubmittedAll, error) {
 			return r.SubmitAll(ctx, who, submissionFrom(ctx))
 		}, decoded),
-		act(api.PreviewTasks, needs(submitting...), func(ctx context.Context, who Caller, _ *api.WithImages[api.Submission]) (api.Preview, error) {
+		act(api.PreviewTasks, needs(submitting...), func(ctx context.Context, who request.Caller, _ *api.WithImages[api.Submission]) (api.Preview, error) {
 			return r.Preview(ctx, who, submissionFrom(ctx))
 		}, decoded),
 		serve(api.ListTasks, needs(shownServer...), func(ctx context.Context, in *api.ListOptions) (*tasksPage, error) {
@@ -136,7 +137,7 @@ func (r *Runner) endpoints() []endpoint {
 			list, next, err := r.Group(ctx, in.Name, api.ListOptions{Limit: in.Limit, After: in.After})
 			return &groupPage{Next: next, Body: list}, err
 		}),
-		act(api.StopGroup, onPods(&mayEnd, rights.Stop), func(ctx context.Context, who Caller, in *api.GroupStop) (api.Stopped, error) {
+		act(api.StopGroup, onPods(&mayEnd, rights.Stop), func(ctx context.Context, who request.Caller, in *api.GroupStop) (api.Stopped, error) {
 			return r.StopGroup(ctx, who, in.Name, in.Body)
 		}),
 
@@ -156,7 +157,7 @@ func (r *Runner) endpoints() []endpoint {
 		changing(r, api.RequeueTask, onPods(&mayEnd, rights.Requeue), r.Requeue),
 		changing(r, api.MoveTask, onPods(&mayEnd, rights.Move), r.Move),
 		changing(r, api.PinTask, onPods(&mayEnd, rights.Pin), r.Pin),
-		drop(api.RemoveTask, onPods(&mayEnd, rights.Remove), func(ctx context.Context, who Caller, in *api.TaskPath) error {
+		drop(api.RemoveTask, onPods(&mayEnd, rights.Remove), func(ctx context.Context, who request.Caller, in *api.TaskPath) error {
 			return r.Remove(ctx, who, in.Ref)
 		}),
 	}
@@ -193,10 +194,10 @@ func (r *Runner) entering(req *http.Request, rule rule) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx := context.WithValue(req.Context(), callerKey{}, who)
+	ctx := request.WithCaller(req.Context(), who)
 	switch {
 	case rule.never != "":
-		return nil, refusef(403, "%s is not offered over TLS: %s", req.URL.Path, rule.never)
+		return nil, request.Errorf(403, "%s is not offered over TLS: %s", req.URL.Path, rule.never)
 	case rule.pods != nil && req.PathValue("group") != "":
 		if err := r.mayToGroup(ctx, who, *rule.pods, req.PathValue("group")); err != nil {
 			return nil, err
@@ -214,7 +215,7 @@ func (r *Runner) entering(req *http.Request, rule rule) (*http.Request, error) {
 
 // mayTo returns a task that the caller may do something to. A task that the caller may
 // not know of is not found.
-func (r *Runner) mayTo(ctx context.Context, who Caller, what containers.Access, ref string) (*record.Record, error) {
+func (r *Runner) mayTo(ctx context.Context, who request.Caller, what containers.Access, ref string) (*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, hiddenGroup(err, ref)
@@ -230,7 +231,7 @@ func (r *Runner) mayTo(ctx context.Context, who Caller, what containers.Access, 
 }
 
 // mayToGroup does what mayTo does for all tasks of a group.
-func (r *Runner) mayToGroup(ctx context.Context, who Caller, what containers.Access, name string) error {
+func (r *Runner) mayToGroup(ctx context.Context, who request.Caller, what containers.Access, name string) error {
 	recs, err := r.group(name)
 	if err != nil {
 		return err
@@ -246,7 +247,7 @@ func (r *Runner) mayToGroup(ctx context.Context, who Caller, what containers.Acc
 			if sight.err != nil {
 				return sight.err
 			}
-			return refusef(404, "no group %s; `carma ps -a` lists all tasks", name)
+			return request.Errorf(404, "no group %s; `carma ps -a` lists all tasks", name)
 		}
 		if err := r.mayInNamespace(ctx, who, in(what, namespace)); err != nil {
 			return err
@@ -255,10 +256,10 @@ func (r *Runner) mayToGroup(ctx context.Context, who Caller, what containers.Acc
 	return nil
 }
 
-func (r *Runner) mayInNamespace(ctx context.Context, who Caller, what containers.Access) error {
+func (r *Runner) mayInNamespace(ctx context.Context, who request.Caller, what containers.Access) error {
 	yes, err := r.reviews.may(ctx, who.Subject, what)
 	if err == nil && !yes {
-		err = refusef(403, "you may not %s; you are %s", accessText(what), who.Name)
+		err = request.Errorf(403, "you may not %s; you are %s", accessText(what), who.Name)
 	}
 	return err
 }

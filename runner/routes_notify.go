@@ -11,19 +11,20 @@ import (
 	"carma/runner/api"
 	"carma/runner/notify"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // errNoPost is the answer if there is no outbox.
-var errNoPost = &RequestError{Status: 503, Text: "the daemon sends no messages: their outbox cannot be opened; the administrator finds the reason in its log"}
+var errNoPost = &request.Error{Status: 503, Text: "the daemon sends no messages: their outbox cannot be opened; the administrator finds the reason in its log"}
 
 // callerAndOutbox returns the caller, or an error if the caller is unknown or there is no
 // outbox.
-func (r *Runner) callerAndOutbox(ctx context.Context) (Caller, error) {
-	who, ok := callerFrom(ctx)
+func (r *Runner) callerAndOutbox(ctx context.Context) (request.Caller, error) {
+	who, ok := request.CallerFrom(ctx)
 	switch {
 	case !ok:
-		return who, refusef(403, callerUnknown)
+		return who, request.Errorf(403, callerUnknown)
 	case r.mail == nil:
 		return who, errNoPost
 	}
@@ -49,7 +50,7 @@ func (r *Runner) setNotify(ctx context.Context, s api.NotifySettings) error {
 		return err
 	}
 	if err := s.Check(false); err != nil {
-		return refusef(422, "%v", err)
+		return request.Errorf(422, "%v", err)
 	}
 	return r.mail.SetUser(who.UID, s)
 }
@@ -73,9 +74,9 @@ func (r *Runner) testNotify(ctx context.Context, t api.NotifyTest) ([]api.Notify
 	tested, err := r.mail.Test(ctx, who.UID, who.Name, t.Server, t.Channel)
 	switch {
 	case errors.Is(err, notify.ErrNoChannel):
-		return nil, refusef(422, "%s", noChannel(t.Channel, names))
+		return nil, request.Errorf(422, "%s", noChannel(t.Channel, names))
 	case errors.Is(err, notify.ErrTooSoon):
-		return nil, refusef(429, "%v", err)
+		return nil, request.Errorf(429, "%v", err)
 	}
 	return tested, err
 }
@@ -92,7 +93,7 @@ func noChannel(name string, have []string) string {
 }
 
 // checkNotify refuses a task if its messages would go nowhere.
-func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
+func (r *Runner) checkNotify(who request.Caller, s *api.Submit) error {
 	for _, text := range s.Notify {
 		w, err := api.ParseNotify(text)
 		if err != nil || len(w.Events) == 0 {
@@ -103,7 +104,7 @@ func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
 		}
 		have := r.mail.User(who.UID)
 		if len(have) == 0 || w.Channel != "" && !slices.Contains(have, w.Channel) {
-			return refusef(422, "--notify %s: %s", text, noChannel(w.Channel, have))
+			return request.Errorf(422, "--notify %s: %s", text, noChannel(w.Channel, have))
 		}
 	}
 	return nil

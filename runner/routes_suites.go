@@ -7,13 +7,14 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
 // suite returns the state of a caller's suite.
-func (r *Runner) suite(ctx context.Context, who Caller, in *api.SuiteQuery) (api.SuiteState, error) {
+func (r *Runner) suite(ctx context.Context, who request.Caller, in *api.SuiteQuery) (api.SuiteState, error) {
 	if in.Ended {
 		return r.EndedSuite(who, in.Suite)
 	}
@@ -24,7 +25,7 @@ func (r *Runner) suite(ctx context.Context, who Caller, in *api.SuiteQuery) (api
 	return r.suiteState(ctx, o, in.Suite)
 }
 
-func (r *Runner) dropSuite(ctx context.Context, who Caller, in *api.SuiteDrop) (api.SuiteRemoved, error) {
+func (r *Runner) dropSuite(ctx context.Context, who request.Caller, in *api.SuiteDrop) (api.SuiteRemoved, error) {
 	o, err := r.suiteOf(who, rights.DropSuite, in.Suite)
 	if err == nil && in.Volumes {
 		err = r.authorizeSuite(who, rights.DropVolumes, rights.Owner{UID: o.UID, Name: o.Name}, in.Suite)
@@ -40,9 +41,9 @@ func (r *Runner) dropSuite(ctx context.Context, who Caller, in *api.SuiteDrop) (
 }
 
 func (r *Runner) helperLogs(ctx context.Context, in *api.LogsOfHelper) (*huma.StreamResponse, error) {
-	who, ok := callerFrom(ctx)
+	who, ok := request.CallerFrom(ctx)
 	if !ok {
-		return nil, refusef(403, callerUnknown)
+		return nil, request.Errorf(403, callerUnknown)
 	}
 	opt := api.LogOptions{Follow: in.Follow, Tail: in.Tail}
 	o, err := r.suiteOf(who, rights.HelperOutput, in.Suite)

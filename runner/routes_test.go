@@ -16,11 +16,12 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // account is the user that the daemon of rightsRig runs as.
-var account = Caller{UID: 20500, GID: 20500, Name: "carma"}
+var account = request.Caller{UID: 20500, GID: 20500, Name: "carma"}
 
 // routes are the rules of all requests of the API, by method and path.
 var routes = func() map[string]rule {
@@ -35,32 +36,32 @@ var routes = func() map[string]rule {
 // All callers have all rights in the cluster, so that only carma's own table refuses.
 type rightsRig struct {
 	*remoteRig
-	callers []Caller
+	callers []request.Caller
 	tasks   []rightsTask
 }
 
 type rightsTask struct {
 	ref   string
-	owner Caller
+	owner request.Caller
 	open  bool
 }
 
 func newRightsRig(t *testing.T) *rightsRig {
 	g := &rightsRig{remoteRig: newRemoteRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })}
 	g.Runner.self = account.UID
-	cluster := func(name string) Caller {
+	cluster := func(name string) request.Caller {
 		g.engine.rights[name] = slices.Concat(allRights("a"), allRights("carma"))
-		return subjectCaller(containers.Subject{Name: name, Groups: []string{"lab"}}, "a")
+		return request.SubjectCaller(containers.Subject{Name: name, Groups: []string{"lab"}}, "a")
 	}
 	cara := cluster("cara")
-	g.callers = []Caller{ann, bob, cara, cluster("dora"), oper, cluster("root-of-all"), account, rootUser}
+	g.callers = []request.Caller{ann, bob, cara, cluster("dora"), oper, cluster("root-of-all"), account, rootUser}
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
 		for i := range 40 {
 			p.Out("Epoch 1/10: step %d/400 loss s3cret-output", i+1)
 		}
 		return untilStopped(ctx, p)
 	})
-	for i, owner := range []Caller{ann, cara, rootUser, account} {
+	for i, owner := range []request.Caller{ann, cara, rootUser, account} {
 		for _, visibility := range []string{VisibilityPrivate, VisibilityOpen} {
 			s := api.Submit{Image: "train", Mem: int64(units.GiB), HostReserve: int64(units.MiB), ContainerOptions: api.ContainerOptions{TTY: true}, Env: []string{"KEY=s3cret-env"}, Visibility: visibility}
 			if owner.Subject != nil {
@@ -79,7 +80,7 @@ func newRightsRig(t *testing.T) *rightsRig {
 }
 
 // may asks the table.
-func (g *rightsRig) mayTo(a rights.Action, who Caller, task rightsTask) bool {
+func (g *rightsRig) mayTo(a rights.Action, who request.Caller, task rightsTask) bool {
 	return g.policy().May(a, g.subject(who), rights.Owner{UID: task.owner.UID, Name: task.owner.Name, Open: task.open})
 }
 
@@ -144,7 +145,7 @@ func TestAnswersAndRights(t *testing.T) {
 		g.untilAs(task.owner, task.ref, func(v *api.Task) bool { return v.Progress != nil && v.Progress.Unit != "" })
 	}
 	asked := 0
-	check := func(a rights.Action, who Caller, task rightsTask, what string, shown bool) {
+	check := func(a rights.Action, who request.Caller, task rightsTask, what string, shown bool) {
 		t.Helper()
 		asked++
 		if want := g.mayTo(a, who, task); shown != want {
@@ -213,7 +214,7 @@ func TestAnswersAndRights(t *testing.T) {
 }
 
 // untilAs waits for a state of a task as its owner sees it.
-func (g *rightsRig) untilAs(who Caller, ref string, ok func(*api.Task) bool) {
+func (g *rightsRig) untilAs(who request.Caller, ref string, ok func(*api.Task) bool) {
 	g.t.Helper()
 	for ctx := g.as(who); ctx.Err() == nil; runtime.Gosched() {
 		if v, err := g.Task(ctx, ref); err == nil && ok(&v) {

@@ -28,6 +28,7 @@ import (
 	"carma/runner/monitor"
 	"carma/runner/pull"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
@@ -78,9 +79,9 @@ type Runner struct {
 	sharing    sharing
 	hostMem    *hostMemory
 	access     *deviceWatch
-	ready      readiness                 // whether suspending works
-	users      func(uid, gid int) Caller // looks up a user of the system
-	opening    chan struct{}             // one token for each check of a user's files
+	ready      readiness                         // whether suspending works
+	users      func(uid, gid int) request.Caller // looks up a user of the system
+	opening    chan struct{}                     // one token for each check of a user's files
 	keeping    outputHealth
 	expected   expectations
 	followers  *followers // read the progress of running attempts
@@ -138,7 +139,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, records: record.NewStore(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
-		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
+		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: request.LookupCaller, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
 	}
 	if d, ok := engine.As[containers.Reviewer](deps.Driver); ok {
 		r.reviews = newReviews(d, time.Now)

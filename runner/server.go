@@ -15,6 +15,7 @@ import (
 	"carma/containers"
 	"carma/runner/api"
 	"carma/runner/metrics"
+	"carma/runner/request"
 	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -64,7 +65,7 @@ func (r *Runner) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 		IdleTimeout:       idleLimit,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       withCaller,
+		ConnContext:       withPeer,
 	}
 	done := make(chan struct{})
 	go func() {
@@ -138,7 +139,7 @@ type groupPage struct {
 
 // problem turns an error into an HTTP answer.
 func problem(err error) error {
-	var refused *RequestError
+	var refused *request.Error
 	switch {
 	case errors.As(err, &refused):
 		return huma.NewError(refused.Status, refused.Text)
@@ -153,24 +154,24 @@ func problem(err error) error {
 
 const callerUnknown = "the caller is not known: connect through the unix socket"
 
-func (r *Runner) setSpeed(ctx context.Context, who Caller, in *api.With[api.SpeedChange]) (api.Info, error) {
+func (r *Runner) setSpeed(ctx context.Context, who request.Caller, in *api.With[api.SpeedChange]) (api.Info, error) {
 	if err := r.authorizeServer(who, rights.Speed, "", strconv.FormatFloat(in.Body.Speed, 'g', -1, 64)); err != nil {
 		return api.Info{}, err
 	}
 	if err := r.SetSpeed(in.Body.Speed); err != nil {
-		return api.Info{}, refusef(409, "%v", err)
+		return api.Info{}, request.Errorf(409, "%v", err)
 	}
 	return r.Info(ctx)
 }
 
-func (r *Runner) prove(ctx context.Context, who Caller, in *api.With[api.ProveRequest]) ([]api.Check, error) {
+func (r *Runner) prove(ctx context.Context, who request.Caller, in *api.With[api.ProveRequest]) ([]api.Check, error) {
 	if err := r.authorizeServer(who, rights.Prove, "image "+in.Body.Image, ""); err != nil {
 		return nil, err
 	}
 	return r.Prove(ctx, who, in.Body.Image)
 }
 
-func (r *Runner) calibrate(ctx context.Context, who Caller, in *api.With[api.CalibrateRequest]) (api.Calibration, error) {
+func (r *Runner) calibrate(ctx context.Context, who request.Caller, in *api.With[api.CalibrateRequest]) (api.Calibration, error) {
 	if err := r.authorizeServer(who, rights.Calibrate, "image "+in.Body.Image, ""); err != nil {
 		return api.Calibration{}, err
 	}

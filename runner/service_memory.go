@@ -13,6 +13,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/helpers"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // HelperBounds is the default share of the machine for a helper.
@@ -84,9 +85,9 @@ func noPlace(no model.Reason, how helpers.How) error {
 	case no.Code == "":
 		return nil
 	case no.Code == model.ReasonTooMuchHost:
-		return refusef(422, "its helpers would have %s of host memory booked, and all tasks and helpers together may have %s (all-host-mem); write less as mem_limit, or as reservations", no.Need, no.Of)
+		return request.Errorf(422, "its helpers would have %s of host memory booked, and all tasks and helpers together may have %s (all-host-mem); write less as mem_limit, or as reservations", no.Need, no.Of)
 	case no.Code == model.ReasonTooManyCPUs:
-		return refusef(422, "its helpers would have %g processors booked, and all tasks and helpers together may have %g (all-cpus); write less as cpus, or as reservations", processors(int64(no.More)), processors(int64(no.Limit)))
+		return request.Errorf(422, "its helpers would have %g processors booked, and all tasks and helpers together may have %g (all-cpus); write less as cpus, or as reservations", processors(int64(no.More)), processors(int64(no.Limit)))
 	case how == helpers.Look:
 		return nil
 	}

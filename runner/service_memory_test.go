@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/helpers"
+	"carma/runner/request"
 )
 
 // TestHelperBooks: the allocations of helpers and of tasks are shown together and do not exceed
@@ -21,7 +22,7 @@ func TestHelperBooks(t *testing.T) {
 		return helperBooks{g.Runner}.Book(g.ctx(), suite, share, how)
 	}
 	var full *helpers.FullError
-	var refused *RequestError
+	var refused *request.Error
 	if err := book("1000/lab", helpers.Share{HostMem: 2 << 30}, helpers.Look); !errors.As(err, &refused) || refused.Status != 422 {
 		t.Errorf("more than there is: %v", err)
 	}

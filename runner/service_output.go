@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/helpers"
+	"carma/runner/request"
 	"carma/runner/rights"
 	"carma/runner/tasklog"
 )
@@ -170,7 +170,7 @@ func (h *helperOutput) has(id int64) bool {
 
 // find returns a run that a caller may access: the caller's own run, or for an
 // administrator the run of the only user who has a run of this name.
-func (h *helperOutput) find(who Caller, a rights.Action, suite string) (helperRun, error) {
+func (h *helperOutput) find(who request.Caller, a rights.Action, suite string) (helperRun, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var others []helperRun
@@ -187,11 +187,11 @@ func (h *helperOutput) find(who Caller, a rights.Action, suite string) (helperRu
 		run := others[0]
 		return run, h.authorizeSuite(who, a, rights.Owner{UID: run.UID, Name: run.User}, suite)
 	}
-	return helperRun{}, refusef(http.StatusNotFound, "no output of helpers of a suite %s of yours is kept", suite)
+	return helperRun{}, request.Errorf(http.StatusNotFound, "no output of helpers of a suite %s of yours is kept", suite)
 }
 
 // EndedSuite returns the stored state of the helpers of a suite that has ended.
-func (r *Runner) EndedSuite(who Caller, suite string) (api.SuiteState, error) {
+func (r *Runner) EndedSuite(who request.Caller, suite string) (api.SuiteState, error) {
 	run, err := r.helperOut.find(who, rights.SeeSuite, suite)
 	if err != nil {
 		return api.SuiteState{}, err

@@ -7,6 +7,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/helpers"
+	"carma/runner/request"
 	"carma/runner/rights"
 	"carma/runner/tasklog"
 )
@@ -58,10 +59,10 @@ func TestHelperOutput(t *testing.T) {
 	if err != nil || len(s.Helpers) != 2 || s.Phase != "ended" || s.Helpers[0].Helper != "db" || s.Helpers[1].Helper != "my-web" || s.Helpers[1].Name != "lab-my-web-1" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := g.EndedSuite(Caller{UID: ann.UID + 1, Name: "eve"}, "lab"); !isNotFound(err) {
+	if _, err := g.EndedSuite(request.Caller{UID: ann.UID + 1, Name: "eve"}, "lab"); !isNotFound(err) {
 		t.Errorf("another user: %v", err)
 	}
-	if _, err := g.EndedSuite(Caller{Name: "root"}, "lab"); err != nil {
+	if _, err := g.EndedSuite(request.Caller{Name: "root"}, "lab"); err != nil {
 		t.Errorf("an admin: %v", err)
 	}
 	before, _ := g.helperOut.find(ann, rights.SeeSuite, "lab")

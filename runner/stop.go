@@ -10,12 +10,13 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // Stop asks a task to end. It returns when the request is durable; the task may still
 // run.
-func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopRequest) (*record.Record, error) {
+func (r *Runner) Stop(ctx context.Context, who request.Caller, ref string, s api.StopRequest) (*record.Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, err

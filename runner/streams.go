@@ -17,6 +17,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 	"carma/runner/tasklog"
 
@@ -161,11 +162,11 @@ func hasAttempt(rec *record.Record, n int, follow bool) error {
 	}
 	switch have {
 	case 0:
-		return refusef(422, "task %d has no attempt %d: it has not been started; leave --attempt out", rec.ID(), n)
+		return request.Errorf(422, "task %d has no attempt %d: it has not been started; leave --attempt out", rec.ID(), n)
 	case 1:
-		return refusef(422, "task %d has no attempt %d: it has only attempt 1", rec.ID(), n)
+		return request.Errorf(422, "task %d has no attempt %d: it has only attempt 1", rec.ID(), n)
 	}
-	return refusef(422, "task %d has no attempt %d: it has attempts 1 to %d", rec.ID(), n, have)
+	return request.Errorf(422, "task %d has no attempt %d: it has attempts 1 to %d", rec.ID(), n, have)
 }
 
 // streamLogs sends the output of one or all attempts, then the task.

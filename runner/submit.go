@@ -19,38 +19,14 @@ import (
 	"carma/runner/engine"
 	"carma/runner/limits"
 	"carma/runner/record"
+	"carma/runner/request"
 )
-
-// RequestError is a refused request. Status is the HTTP status, 4xx for a caller's error
-// and 5xx otherwise. Text is a sentence for people.
-type RequestError struct {
-	Status int
-	Text   string
-}
-
-func (e *RequestError) Error() string { return e.Text }
-
-func refusef(status int, format string, args ...any) *RequestError {
-	return &RequestError{Status: status, Text: clipped(fmt.Sprintf(format, args...))}
-}
-
-// maxText is the largest size in bytes of a sentence in an answer, since some sentences
-// quote the request.
-const maxText = 2000
-
-// clipped returns a text, and removes its middle if it is longer than maxText.
-func clipped(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText/2], "") + " [...] " + strings.ToValidUTF8(text[len(text)-maxText/2:], "")
-}
 
 var taskName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
 
 // Submit checks a request, estimates its memory and adds the task. When it
 // returns without error, the task is durable.
-func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Submitted, error) {
+func (r *Runner) Submit(ctx context.Context, who request.Caller, s api.Submit) (api.Submitted, error) {
 	all, err := r.SubmitAll(ctx, who, api.Submission{Tasks: []api.Submit{s}})
 	if err != nil {
 		return api.Submitted{}, err
@@ -69,7 +45,7 @@ type admission struct {
 
 // prepare checks a task, looks its image up and predicts its use of GPUs. It
 // also returns warnings.
-func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*admission, []string, error) {
+func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) (*admission, []string, error) {
 	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), checkLeave(s), r.checkNotify(who, &s), r.checkContainerOptions(ctx, who, s), r.checkVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +108,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*admiss
 		if sub.EstModel == "" {
 			option = "--params"
 		}
-		return nil, nil, refusef(422, "%s: %v", option, err)
+		return nil, nil, request.Errorf(422, "%s: %v", option, err)
 	}
 	return &admission{rec, est, expected}, append(warn, more...), nil
 }
@@ -162,9 +138,9 @@ func impossible(err error, declared bool) error {
 	case !ok:
 		return err
 	case no.Option == "mem" && !declared:
-		return refusef(422, "--est-model: %s", words.Reason(no.Reason))
+		return request.Errorf(422, "--est-model: %s", words.Reason(no.Reason))
 	}
-	return refusef(422, "--%s: %s", no.Option, words.Reason(no.Reason))
+	return request.Errorf(422, "--%s: %s", no.Option, words.Reason(no.Reason))
 }
 
 var priorities = map[string]model.Priority{"": model.Normal, "low": model.Low, "normal": model.Normal, "high": model.High}
@@ -179,29 +155,29 @@ func defaultName(s *api.Submit) string {
 	return name
 }
 
-func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
+func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
 	if wrong := s.Check(); wrong != nil {
-		return refusef(422, "%v", wrong)
+		return request.Errorf(422, "%v", wrong)
 	}
 	if strings.HasPrefix(s.Image, hostImages) {
-		return refusef(422, "image %s: it is carma's own, for tasks without an image; write --host in its place", s.Image)
+		return request.Errorf(422, "image %s: it is carma's own, for tasks without an image; write --host in its place", s.Image)
 	}
 	if err := firstError(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
 		return err
 	}
 	for _, d := range s.After {
 		if _, ok := conditions[d.Condition]; !ok || (d.Task == "") == (d.Part == "") {
-			return refusef(422, "--after %s%s:%s: name a task, and one of ok, any and started", d.Task, d.Part, d.Condition)
+			return request.Errorf(422, "--after %s%s:%s: name a task, and one of ok, any and started", d.Task, d.Part, d.Condition)
 		}
 	}
 	if s.Probe && r.live().Probing.When == ProbeNever {
-		return refusef(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
+		return request.Errorf(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
 	if err := firstError(checkNoGPU(s), checkGPUIDs(s)); err != nil {
 		return err
 	}
 	if _, can := engine.As[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
-		return refusef(422, "-i and -t: the driver %s cannot connect with programs in containers", r.Driver.Name())
+		return request.Errorf(422, "-i and -t: the driver %s cannot connect with programs in containers", r.Driver.Name())
 	}
 	if err := checkUser(who, s); err != nil {
 		return err
@@ -217,13 +193,13 @@ func checkNoGPU(s api.Submit) error {
 	switch {
 	case !s.NoGPU:
 	case s.GPUs > 0:
-		return refusef(422, "--gpus %d: the task was submitted with --gpus 0, which asks for none; submit it again to give it GPUs", s.GPUs)
+		return request.Errorf(422, "--gpus %d: the task was submitted with --gpus 0, which asks for none; submit it again to give it GPUs", s.GPUs)
 	case s.Mem > 0:
-		return refusef(422, "--mem: it is the memory of a GPU, and --gpus 0 asks for none; --host-mem is the machine's memory")
+		return request.Errorf(422, "--mem: it is the memory of a GPU, and --gpus 0 asks for none; --host-mem is the machine's memory")
 	case s.Exclusive:
-		return refusef(422, "--exclusive: --gpus 0 asks for no GPU that others could share; leave it out")
+		return request.Errorf(422, "--exclusive: --gpus 0 asks for no GPU that others could share; leave it out")
 	case s.Probe:
-		return refusef(422, "--probe: it finds the memory of a GPU, and --gpus 0 asks for none; leave it out")
+		return request.Errorf(422, "--probe: it finds the memory of a GPU, and --gpus 0 asks for none; leave it out")
 	}
 	return nil
 }
@@ -235,9 +211,9 @@ func checkName(option, name string) error {
 	case name == "":
 		return nil
 	case numeric == nil:
-		return refusef(422, "%s %s: a name must not be a number, those are for task ids", option, name)
+		return request.Errorf(422, "%s %s: a name must not be a number, those are for task ids", option, name)
 	case !taskName().MatchString(name):
-		return refusef(422, "%s %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", option, name)
+		return request.Errorf(422, "%s %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", option, name)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"carma/runner/audit"
 	"carma/runner/helpers"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -20,7 +21,7 @@ func (k keptSuites) Get(key string) ([]byte, error)     { return k[key], nil }
 func (k keptSuites) Drop(key string) error              { delete(k, key); return nil }
 
 // keep stores a suite of an owner's, as the manager of helpers finds it at its start.
-func (k keptSuites) keep(t *testing.T, owner Caller, name string) {
+func (k keptSuites) keep(t *testing.T, owner request.Caller, name string) {
 	t.Helper()
 	var names []string
 	_ = json.Unmarshal(k["suites"], &names)
@@ -42,7 +43,7 @@ func TestSuiteRights(t *testing.T) {
 	g.stop() // so that nothing changes the suites
 	g.Runner.self, g.Runner.audit = account.UID, audit.New(t.TempDir())
 	store := keptSuites{}
-	owners := []Caller{ann, rootUser, account}
+	owners := []request.Caller{ann, rootUser, account}
 	for _, o := range owners {
 		store.keep(t, o, "up-"+o.Name)
 		g.helperOut.runs = append(g.helperOut.runs, helperRun{ID: -int64(o.UID) - 1, UID: o.UID, User: o.Name, Suite: "down-" + o.Name, Names: []string{"down-x-1"}})
@@ -54,7 +55,7 @@ func TestSuiteRights(t *testing.T) {
 	asked := 0
 	for _, o := range owners {
 		owner := rights.Owner{UID: o.UID, Name: o.Name}
-		for _, who := range []Caller{ann, bob, oper, account, rootUser} {
+		for _, who := range []request.Caller{ann, bob, oper, account, rootUser} {
 			check := func(a rights.Action, what string, status int, text string) {
 				t.Helper()
 				asked++
@@ -85,7 +86,7 @@ func TestSuiteRights(t *testing.T) {
 			for _, a := range []rights.Action{rights.SeeSuite, rights.DropSuite, rights.DropVolumes, rights.HelperOutput} {
 				status, text := 200, ""
 				if _, err := g.suiteOf(who, a, "up-"+o.Name); err != nil {
-					status, text = err.(*RequestError).Status, err.Error()
+					status, text = err.(*request.Error).Status, err.Error()
 				}
 				check(a, string(a), status, text)
 			}

@@ -12,6 +12,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/journal"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -78,7 +79,7 @@ func (s metaStore) Drop(key string) error {
 	return err
 }
 
-func ownerOf(who Caller) helpers.Owner {
+func ownerOf(who request.Caller) helpers.Owner {
 	return helpers.Owner{UID: who.UID, GID: who.GID, Name: who.Name}
 }
 
@@ -129,26 +130,26 @@ func (w *worker) joinSuite(spec *containers.Spec) {
 
 // PutSuite starts the helpers of a suite. If check is set, it only checks whether they could
 // start.
-func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Suite, check bool) (api.SuiteState, error) {
+func (r *Runner) PutSuite(ctx context.Context, who request.Caller, name string, s api.Suite, check bool) (api.SuiteState, error) {
 	if err := checkName("suite", name); err != nil {
 		return api.SuiteState{}, err
 	}
 	if r.draining.Load() && !check {
-		return api.SuiteState{}, refusef(503, "this daemon starts nothing more: it is being drained")
+		return api.SuiteState{}, request.Errorf(503, "this daemon starts nothing more: it is being drained")
 	}
 	mayMount := r.mountCheck(ctx, who)
 	for i := range s.Helpers {
 		h := &s.Helpers[i]
 		err := firstError(r.checkHelper(who, h), mayMount(h.Container.Mounts))
-		if refused, ok := err.(*RequestError); ok {
-			return api.SuiteState{}, refusef(refused.Status, "%s: %s", h.Name, refused.Text)
+		if refused, ok := err.(*request.Error); ok {
+			return api.SuiteState{}, request.Errorf(refused.Status, "%s: %s", h.Name, refused.Text)
 		}
 		if err != nil {
 			return api.SuiteState{}, err
 		}
 	}
 	if !check && r.records.OpenGroup(name) {
-		return api.SuiteState{}, refusef(409, "a group is called %s already and is not finished; choose another name, or `carma suite down -p %s` first", name, name)
+		return api.SuiteState{}, request.Errorf(409, "a group is called %s already and is not finished; choose another name, or `carma suite down -p %s` first", name, name)
 	}
 	if err := r.helpers.Up(ctx, ownerOf(who), name, s, credentialsFrom(ctx), check, r.mayServer(rights.Unlimited, who)); err != nil {
 		return api.SuiteState{}, refusedHelpers(err)
@@ -160,10 +161,10 @@ func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Su
 }
 
 // checkHelper checks the options that a helper and a task have in common.
-func (r *Runner) checkHelper(who Caller, h *api.Helper) error {
+func (r *Runner) checkHelper(who request.Caller, h *api.Helper) error {
 	s := h.Container
 	if wrong := s.Check(); wrong != nil {
-		return refusef(422, "%v", wrong)
+		return request.Errorf(422, "%v", wrong)
 	}
 	return firstError(checkTexts(s), r.live().Bounds.check(s), checkMountPaths(s.Mounts))
 }
@@ -172,7 +173,7 @@ func (r *Runner) checkHelper(who Caller, h *api.Helper) error {
 func refusedHelpers(err error) error {
 	var refused *helpers.RefusedError
 	if errors.As(err, &refused) {
-		return refusef(refused.Status, "%s", refused.Text)
+		return request.Errorf(refused.Status, "%s", refused.Text)
 	}
 	return err
 }
@@ -183,7 +184,7 @@ func (r *Runner) suiteState(ctx context.Context, o helpers.Owner, name string) (
 }
 
 // suiteOf finds the suite with a name, if the caller may do the action on it.
-func (r *Runner) suiteOf(who Caller, a rights.Action, name string) (helpers.Owner, error) {
+func (r *Runner) suiteOf(who request.Caller, a rights.Action, name string) (helpers.Owner, error) {
 	o, err := r.helpers.Find(ownerOf(who), name, r.policy().Administers(r.subject(who)))
 	if err != nil {
 		return o, refusedHelpers(err)

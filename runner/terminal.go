@@ -15,6 +15,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/engine"
+	"carma/runner/request"
 	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -37,7 +38,7 @@ func (r *Runner) attachTo(ctx context.Context, in *api.TaskPath) (*huma.StreamRe
 		return nil, err
 	}
 	if !c.talks {
-		return nil, refusef(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.key.Task, c.key.Task, c.key.Task)
+		return nil, request.Errorf(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.key.Task, c.key.Task, c.key.Task)
 	}
 	return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveAttached(ctx, c, t) }), nil
 }
@@ -52,7 +53,7 @@ func (r *Runner) exec(ctx context.Context, in *api.OnTask[api.ExecRequest]) (*hu
 	if err != nil {
 		return nil, err
 	}
-	who, _ := callerFrom(ctx)
+	who, _ := request.CallerFrom(ctx)
 	r.Log.Info().Int64("task", int64(c.key.Task)).Str("user", who.Name).Str("program", program).Msg("a command in a task")
 	return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveExec(ctx, driver, c, in.Body, t) }), nil
 }
@@ -60,18 +61,18 @@ func (r *Runner) exec(ctx context.Context, in *api.OnTask[api.ExecRequest]) (*hu
 func checkExec(e *api.ExecRequest) error {
 	switch {
 	case len(e.Command) == 0 || e.Command[0] == "":
-		return refusef(422, "no command; write for example: carma exec -it TASK sh")
+		return request.Errorf(422, "no command; write for example: carma exec -it TASK sh")
 	case e.WorkDir != "" && e.WorkDir[0] != '/':
-		return refusef(422, "--workdir: %s is not absolute; it is a folder in the container", e.WorkDir)
+		return request.Errorf(422, "--workdir: %s is not absolute; it is a folder in the container", e.WorkDir)
 	}
 	for _, text := range slices.Concat(e.Command, e.Env, []string{e.WorkDir}) {
 		if strings.ContainsRune(text, 0) {
-			return refusef(422, "a zero byte in %q", text)
+			return request.Errorf(422, "a zero byte in %q", text)
 		}
 	}
 	for _, kv := range e.Env {
 		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
-			return refusef(422, "--env: %q; write KEY=value", kv)
+			return request.Errorf(422, "--env: %q; write KEY=value", kv)
 		}
 	}
 	return nil
@@ -83,28 +84,28 @@ func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail
 	if err != nil {
 		return nil, nil, err
 	}
-	who, ok := callerFrom(ctx)
+	who, ok := request.CallerFrom(ctx)
 	if !ok {
-		return nil, nil, refusef(403, callerUnknown)
+		return nil, nil, request.Errorf(403, callerUnknown)
 	}
 	if err := r.authorize(who, a, rec, detail); err != nil {
 		return nil, nil, err
 	}
 	driver, can := engine.As[containers.Terminals](r.Driver)
 	if !can {
-		return nil, nil, refusef(422, "carma %s: the driver %s cannot connect with programs in containers", a, r.Driver.Name())
+		return nil, nil, request.Errorf(422, "carma %s: the driver %s cannot connect with programs in containers", a, r.Driver.Name())
 	}
 	at := rec.Task.Current()
 	if rec.Task.Suspension != nil && rec.Task.StopReason.Code == "" {
-		return nil, nil, refusef(409, "task %d is %s: its programs stand still until %s", rec.ID(), rec.Task.Phase, untilBack(&rec.Task))
+		return nil, nil, request.Errorf(409, "task %d is %s: its programs stand still until %s", rec.ID(), rec.Task.Phase, untilBack(&rec.Task))
 	}
 	if phase := rec.Task.Phase; at == nil || phase != model.Running && phase != model.Stopping {
 		why := "carma why " + rec.ID().String() + " tells more"
-		return nil, nil, refusef(409, "task %d does not run: it is %s; %s", rec.ID(), phase, why)
+		return nil, nil, request.Errorf(409, "task %d does not run: it is %s; %s", rec.ID(), phase, why)
 	}
 	c := r.consoles.wait(ctx, rec.ID(), at.N, consoleWithin)
 	if c == nil {
-		return nil, nil, refusef(503, "task %d cannot be reached at the moment; try again", rec.ID())
+		return nil, nil, request.Errorf(503, "task %d cannot be reached at the moment; try again", rec.ID())
 	}
 	return c, driver, nil
 }

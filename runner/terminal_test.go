@@ -17,6 +17,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -237,7 +238,7 @@ func TestInsideWalls(t *testing.T) {
 	g.script("train", untilStopped)
 	open := g.runAs(ann, api.Submit{Image: "sh", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{TTY: true}, Visibility: VisibilityOpen})
 	g.running(open)
-	for who, ok := range map[*Caller]bool{&ann: true, &oper: true, &bob: false} {
+	for who, ok := range map[*request.Caller]bool{&ann: true, &oper: true, &bob: false} {
 		_, _, err := g.inside(g.as(*who), open, rights.Exec, "sh")
 		if ok != (err == nil) {
 			t.Errorf("%s: %v", who.Name, err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // maxWord is the largest size in bytes of an argument or variable that the kernel passes
@@ -43,9 +44,9 @@ func checkTexts(s api.Submit) error {
 func checkText(option, text string) error {
 	switch {
 	case strings.ContainsRune(text, 0):
-		return refusef(422, "%s %s: it has a NUL character, which no program can be given", option, excerpt(text))
+		return request.Errorf(422, "%s %s: it has a NUL character, which no program can be given", option, excerpt(text))
 	case len(text) > maxWord:
-		return refusef(422, "%s %s: %d bytes; a program can be given at most %d in one argument or variable; put it into a file", option, excerpt(text), len(text), maxWord)
+		return request.Errorf(422, "%s %s: %d bytes; a program can be given at most %d in one argument or variable; put it into a file", option, excerpt(text), len(text), maxWord)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -46,9 +47,9 @@ func (r *Runner) Timeline(ctx context.Context, since, until time.Time) (api.Time
 		since = until.Add(-24 * time.Hour)
 	}
 	if since.After(until) || until.Sub(since) > timelineMost {
-		return api.Timeline{}, refusef(422, "since must be before until, by at most %d days", int(timelineMost.Hours()/24))
+		return api.Timeline{}, request.Errorf(422, "since must be before until, by at most %d days", int(timelineMost.Hours()/24))
 	}
-	if who, _ := callerFrom(ctx); who.Subject != nil { // the cache is for callers who may see all tasks
+	if who, _ := request.CallerFrom(ctx); who.Subject != nil { // the cache is for callers who may see all tasks
 		line, err := r.timeline(ctx, since, until)
 		line.Now = now
 		return line, err

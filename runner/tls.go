@@ -16,6 +16,7 @@ import (
 	"carma/runner/certs"
 	"carma/runner/engine"
 	"carma/runner/record"
+	"carma/runner/request"
 
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/net/netutil"
@@ -44,26 +45,26 @@ func (r *Runner) serveRemote(ctx context.Context) error {
 func (r *Runner) remote(api http.Handler) http.Handler { return r.guarded(api) }
 
 // bearer returns the user of the cluster whose token a request has.
-func (r *Runner) bearer(req *http.Request) (Caller, error) {
+func (r *Runner) bearer(req *http.Request) (request.Caller, error) {
 	kind, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(kind, "Bearer") || token == "" {
-		return Caller{}, refusef(401, "no token: over TLS, carma asks for a bearer token of the cluster, in the header Authorization; kubectl create token makes one for a service account")
+		return request.Caller{}, request.Errorf(401, "no token: over TLS, carma asks for a bearer token of the cluster, in the header Authorization; kubectl create token makes one for a service account")
 	}
 	home := req.Header.Get(api.NamespaceHeader)
 	if home != "" && !namespaceName().MatchString(home) {
-		return Caller{}, refusef(422, "header %s: %q is not the name of a namespace", api.NamespaceHeader, home)
+		return request.Caller{}, request.Errorf(422, "header %s: %q is not the name of a namespace", api.NamespaceHeader, home)
 	}
 	s, err := r.reviews.whose(req.Context(), token)
 	if err != nil {
-		return Caller{}, err
+		return request.Caller{}, err
 	}
-	return subjectCaller(s, home), nil
+	return request.SubjectCaller(s, home), nil
 }
 
 // noTask returns the answer for a task that does not exist, or that the caller may not
 // know of.
-func noTask(ref string) *RequestError {
-	return refusef(404, "no task %s; `carma ps -a` lists all", ref)
+func noTask(ref string) *request.Error {
+	return request.Errorf(404, "no task %s; `carma ps -a` lists all", ref)
 }
 
 // hiddenGroup returns the error for a task that was not found. The error does not say
@@ -89,9 +90,9 @@ func numbered(path string, rec *record.Record) string {
 
 // writeRefusal answers a request that was refused before the API handled it.
 func writeRefusal(w http.ResponseWriter, err error) {
-	refused, ok := errors.AsType[*RequestError](err)
+	refused, ok := errors.AsType[*request.Error](err)
 	if !ok {
-		refused = refusef(500, "%v", err)
+		refused = request.Errorf(500, "%v", err)
 		if errors.Is(err, context.Canceled) {
 			refused = errStopping
 		}
@@ -107,11 +108,11 @@ func writeRefusal(w http.ResponseWriter, err error) {
 
 // whoami returns the caller as the daemon identified it.
 func (r *Runner) whoami(ctx context.Context) (api.Me, error) {
-	who, ok := callerFrom(ctx)
+	who, ok := request.CallerFrom(ctx)
 	if !ok {
-		return api.Me{}, refusef(403, callerUnknown)
+		return api.Me{}, request.Errorf(403, callerUnknown)
 	}
-	me := api.Me{User: who.Name, UID: who.UID, Admin: r.policy().Administers(r.subject(who)), Cluster: who.Subject != nil, Namespace: who.namespace}
+	me := api.Me{User: who.Name, UID: who.UID, Admin: r.policy().Administers(r.subject(who)), Cluster: who.Subject != nil, Namespace: who.Namespace}
 	if d, ok := engine.As[containers.Namespaced](r.Driver); ok && who.Subject == nil {
 		me.Namespace = d.Namespace()
 	}

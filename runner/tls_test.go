@@ -20,6 +20,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -404,9 +405,11 @@ func TestPlacing(t *testing.T) {
 	g.engine.serves = []string{"carma", "a", "c"}
 	g.engine.rights["ann"] = append(allRights("a"), "create pods c")
 	g.script("train", printing(0))
-	user := func(name, home string) Caller { return subjectCaller(containers.Subject{Name: name}, home) }
+	user := func(name, home string) request.Caller {
+		return request.SubjectCaller(containers.Subject{Name: name}, home)
+	}
 	for _, row := range []struct {
-		who    Caller
+		who    request.Caller
 		s      api.Submit
 		status int
 		words  string
@@ -432,13 +435,13 @@ func TestPlacing(t *testing.T) {
 		g.refusedAs(row.who, row.s, row.status, row.words)
 	}
 	for _, row := range []struct {
-		who              Caller
+		who              request.Caller
 		s                api.Submit
 		namespace, asked string
 	}{
 		{user("ann", "a"), api.Submit{User: "1000:1000", ServiceAccount: "trainer"}, "a", "1000:1000"},
 		{user("ann", "b"), api.Submit{Namespace: "a"}, "a", ""},
-		{Caller{Name: "root"}, api.Submit{Namespace: "c"}, "c", ""},
+		{request.Caller{Name: "root"}, api.Submit{Namespace: "c"}, "c", ""},
 		{ann, api.Submit{}, "carma", "20001:20001"},
 	} {
 		row.s.Image = "train"
@@ -501,7 +504,7 @@ func TestReviews(t *testing.T) {
 	token := func(token string, status, asked int) {
 		t.Helper()
 		_, err := v.whose(t.Context(), token)
-		refused, _ := errors.AsType[*RequestError](err)
+		refused, _ := errors.AsType[*request.Error](err)
 		if (status == 0) != (err == nil) || refused != nil && refused.Status != status || engine.reviews != asked {
 			t.Fatalf("%v after %d questions; want %d after %d", err, engine.reviews, status, asked)
 		}
@@ -538,15 +541,15 @@ func TestReviews(t *testing.T) {
 // TestSubjects checks that users of a cluster differ from users of the machine and from each
 // other.
 func TestSubjects(t *testing.T) {
-	a, b := subjectUID("ann"), subjectUID("bob")
-	if a == b || !rights.OfCluster(a) || !rights.OfCluster(b) || rights.OfCluster(1<<31) || a != subjectUID("ann") {
+	a, b := request.SubjectUID("ann"), request.SubjectUID("bob")
+	if a == b || !rights.OfCluster(a) || !rights.OfCluster(b) || rights.OfCluster(1<<31) || a != request.SubjectUID("ann") {
 		t.Errorf("%d, %d", a, b)
 	}
-	if ownsTask(Caller{UID: a, Name: "mallory"}, &record.Record{UID: a, User: "ann"}) {
+	if ownsTask(request.Caller{UID: a, Name: "mallory"}, &record.Record{UID: a, User: "ann"}) {
 		t.Error("a number alone is no proof")
 	}
-	sa := subjectCaller(containers.Subject{Name: "system:serviceaccount:lab:trainer"}, "")
-	if sa.namespace != "lab" {
-		t.Errorf("a service account's namespace: %q", sa.namespace)
+	sa := request.SubjectCaller(containers.Subject{Name: "system:serviceaccount:lab:trainer"}, "")
+	if sa.Namespace != "lab" {
+		t.Errorf("a service account's namespace: %q", sa.Namespace)
 	}
 }

@@ -1,13 +1,13 @@
 package runner
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 )
 
 // TestUndelivered checks that only the owner of a task and administrators see that a message
@@ -18,7 +18,7 @@ func TestUndelivered(t *testing.T) {
 	box.fail = true
 	g := newRig(t, posting())
 	g.script("bad", printing(3, "ValueError: shapes"))
-	owner := Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
+	owner := request.Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
 	if err := g.mail.SetUser(owner.UID, api.NotifySettings{Channels: []api.NotifyChannel{box.channel("phone")}}); err != nil {
 		t.Fatal(err)
 	}
@@ -28,9 +28,9 @@ func TestUndelivered(t *testing.T) {
 	}
 	ref := model.TaskID(sub.ID).String()
 	g.finished(ref)
-	as := func(c Caller) []string {
+	as := func(c request.Caller) []string {
 		t.Helper()
-		task, err := g.Task(context.WithValue(g.ctx(), callerKey{}, func() Caller { return c }), ref)
+		task, err := g.Task(request.WithLazyCaller(g.ctx(), func() request.Caller { return c }), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,10 +41,10 @@ func TestUndelivered(t *testing.T) {
 	if !strings.HasPrefix(line, `phone: its message "failed" waits, tried again at `) || !strings.Contains(line, "502") || strings.Contains(line, "secret") || strings.Contains(line, "127.0.0.1") {
 		t.Errorf("the owner sees %q", line)
 	}
-	if root := as(Caller{Name: "root"}); len(root) != 1 || root[0] != line {
+	if root := as(request.Caller{Name: "root"}); len(root) != 1 || root[0] != line {
 		t.Errorf("root sees %q", root)
 	}
-	if bela := as(Caller{UID: 4002, GID: 4002, Name: "bela"}); len(bela) > 0 {
+	if bela := as(request.Caller{UID: 4002, GID: 4002, Name: "bela"}); len(bela) > 0 {
 		t.Errorf("another user sees %q", bela)
 	}
 	if all, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true}); err != nil || len(all) != 1 || len(all[0].Undelivered) > 0 {

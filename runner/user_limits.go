@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -36,19 +37,19 @@ func (r *Runner) room(in *submissionBatch) error {
 	}
 	switch {
 	case limit.Tasks > 0 && have.Tasks > limit.Tasks:
-		return refusef(429, "you would have %d unfinished tasks, and this server takes at most %d of one user (user-tasks); wait until some have ended, or `carma stop` some", have.Tasks, limit.Tasks)
+		return request.Errorf(429, "you would have %d unfinished tasks, and this server takes at most %d of one user (user-tasks); wait until some have ended, or `carma stop` some", have.Tasks, limit.Tasks)
 	case limit.Bytes > 0 && have.Bytes > int64(limit.Bytes):
-		return refusef(429, "your unfinished tasks were submitted with %s, and this server keeps at most %s of one user (user-bytes); wait until some have ended, or put long commands and environments into files", units.Bytes(have.Bytes), limit.Bytes)
+		return request.Errorf(429, "your unfinished tasks were submitted with %s, and this server keeps at most %s of one user (user-bytes); wait until some have ended, or put long commands and environments into files", units.Bytes(have.Bytes), limit.Bytes)
 	case limit.High > 0 && have.High > limit.High:
-		return refusef(429, "you would have %d unfinished tasks of priority high, and this server takes at most %d of one user (user-high); submit the others with --priority normal", have.High, limit.High)
+		return request.Errorf(429, "you would have %d unfinished tasks of priority high, and this server takes at most %d of one user (user-high); submit the others with --priority normal", have.High, limit.High)
 	}
 	return nil
 }
 
 // checkPriority refuses priority high to users who may not use it.
-func (r *Runner) checkPriority(who Caller, s api.Submit) error {
+func (r *Runner) checkPriority(who request.Caller, s api.Submit) error {
 	if _, ok := priorities[s.Priority]; !ok {
-		return refusef(422, "--priority %q: choose low, normal or high", s.Priority)
+		return request.Errorf(422, "--priority %q: choose low, normal or high", s.Priority)
 	}
 	if s.Priority != "high" || r.mayServer(rights.HighPriority, who) {
 		return nil
@@ -66,21 +67,21 @@ func (r *Runner) checkPriority(who Caller, s api.Submit) error {
 		admins = "root and group " + group
 	}
 	if may == "admins" {
-		return refusef(403, "--priority high is for admins here (%s); write --priority normal", admins)
+		return request.Errorf(403, "--priority high is for admins here (%s); write --priority normal", admins)
 	}
-	return refusef(403, "--priority high is for %s and admins here (%s); write --priority normal", strings.Join(names, ", "), admins)
+	return request.Errorf(403, "--priority high is for %s and admins here (%s); write --priority normal", strings.Join(names, ", "), admins)
 }
 
 // account returns the group to which a task is charged. It is the requested group, which
 // must have the submitter as a member, or else the submitter's primary group.
-func (r *Runner) account(who Caller, asked string) (string, error) {
+func (r *Runner) account(who request.Caller, asked string) (string, error) {
 	switch {
 	case asked == "":
 		return who.Group, nil // for a user of a cluster, prepare uses the namespace
 	case slices.Contains(who.Groups, asked) || asked == who.Group || r.mayServer(rights.AnyAccount, who):
 		return asked, nil
 	case len(who.Groups) == 0:
-		return "", refusef(403, "--account %s: you are in no group that is known here", asked)
+		return "", request.Errorf(403, "--account %s: you are in no group that is known here", asked)
 	}
-	return "", refusef(403, "--account %s: you are not in that group; you are in %s", asked, strings.Join(who.Groups, ", "))
+	return "", request.Errorf(403, "--account %s: you are not in that group; you are in %s", asked, strings.Join(who.Groups, ", "))
 }

@@ -11,6 +11,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/suspend"
 	"carma/runner/suspend/leave"
 )
@@ -36,13 +37,13 @@ func checkLeave(s api.Submit) error {
 	case path == "":
 		return nil
 	case s.Bare():
-		return refusef(400, "%s is for tasks with an image; leave it out", leaveVariable)
+		return request.Errorf(400, "%s is for tasks with an image; leave it out", leaveVariable)
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
-		return refusef(400, "%s=%s: it is where the container gets a folder; write an absolute path that is free there, for example /run/carma-leave", leaveVariable, path)
+		return request.Errorf(400, "%s=%s: it is where the container gets a folder; write an absolute path that is free there, for example /run/carma-leave", leaveVariable, path)
 	}
 	for _, m := range s.Mounts {
 		if m.Target == path {
-			return refusef(400, "%s=%s: -v mounts another folder there; name a path that is free", leaveVariable, path)
+			return request.Errorf(400, "%s=%s: -v mounts another folder there; name a path that is free", leaveVariable, path)
 		}
 	}
 	return nil

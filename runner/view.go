@@ -20,6 +20,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -37,10 +38,10 @@ func (r *Runner) Find(ref string) (*record.Record, error) {
 		row, err = r.Journal.TaskByName(ref)
 	}
 	if errors.Is(err, journal.ErrNotFound) && r.records.OpenGroup(ref) {
-		return nil, refusef(404, "no task %s, but a group of tasks; name one of them, or use --group %s where there is one", ref, ref)
+		return nil, request.Errorf(404, "no task %s, but a group of tasks; name one of them, or use --group %s where there is one", ref, ref)
 	}
 	if errors.Is(err, journal.ErrNotFound) {
-		return nil, refusef(404, "no task %s; `carma ps -a` lists all", ref)
+		return nil, request.Errorf(404, "no task %s; `carma ps -a` lists all", ref)
 	}
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (r *Runner) Inspect(ctx context.Context, ref string) (api.Task, error) {
 	if err != nil {
 		return api.Task{}, err
 	}
-	if who, ok := callerFrom(ctx); ok && len(rec.Submit.Env) > 0 && r.may(ctx, rights.Environment, rec) {
+	if who, ok := request.CallerFrom(ctx); ok && len(rec.Submit.Env) > 0 && r.may(ctx, rights.Environment, rec) {
 		if err := r.authorize(who, rights.Environment, rec, ""); err != nil {
 			return api.Task{}, err
 		}

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // TestAsked checks that each listed task satisfies the conditions of the listing, and that the
@@ -23,7 +23,7 @@ func TestAsked(t *testing.T) {
 		{UID: 8, User: "bob", Name: "other", Group: "g", Task: model.Task{Request: model.Request{ID: 3}, Phase: model.Running, Submitted: at(3)}, Submit: api.Submit{Labels: map[string]string{"a": "b"}}},
 	}
 	r := &Runner{}
-	ctx := context.WithValue(t.Context(), callerKey{}, func() Caller { return Caller{UID: 7} })
+	ctx := request.WithLazyCaller(t.Context(), func() request.Caller { return request.Caller{UID: 7} })
 	for _, row := range []struct {
 		o    api.ListOptions
 		want []int64

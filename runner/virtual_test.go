@@ -17,6 +17,7 @@ import (
 	"carma/runner/clock"
 	"carma/runner/journal"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/tasklog"
 
 	"github.com/rs/zerolog"
@@ -60,7 +61,7 @@ func inVirtualTime(t *testing.T, do func(v *virtual)) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
-		do(&virtual{Runner: r, t: t, ctx: context.WithValue(ctx, callerKey{}, rootUser), engine: engine})
+		do(&virtual{Runner: r, t: t, ctx: request.WithCaller(ctx, rootUser), engine: engine})
 		engine.Thaw()
 		cancel()
 		if err := <-ended; err != nil {
@@ -70,7 +71,7 @@ func inVirtualTime(t *testing.T, do func(v *virtual)) {
 }
 
 // rootUser is the caller of all requests.
-var rootUser = Caller{Name: "root"}
+var rootUser = request.Caller{Name: "root"}
 
 // submit adds a task of an image.
 func (v *virtual) submit(image string) string {

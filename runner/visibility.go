@@ -8,6 +8,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -19,9 +20,9 @@ const (
 
 // authorizeReading refuses the output of a task that the caller may not read.
 func (r *Runner) authorizeReading(ctx context.Context, rec *record.Record) error {
-	who, ok := callerFrom(ctx)
+	who, ok := request.CallerFrom(ctx)
 	if !ok && !r.may(ctx, rights.Output, rec) {
-		return refusef(403, callerUnknown)
+		return request.Errorf(403, callerUnknown)
 	}
 	if !ok {
 		return nil
@@ -107,7 +108,7 @@ func (r *Runner) checkVisibility(s *api.Submit) error {
 	switch s.Visibility {
 	case "", VisibilityPrivate, VisibilityOpen:
 	default:
-		return refusef(422, "--visibility %q: choose private or open", s.Visibility)
+		return request.Errorf(422, "--visibility %q: choose private or open", s.Visibility)
 	}
 	if s.Visibility == "" && r.live().Open {
 		s.Visibility = VisibilityOpen

@@ -9,6 +9,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/record"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
@@ -52,7 +53,7 @@ type visibility struct {
 }
 
 func (r *Runner) sight(ctx context.Context) *visibility {
-	who, _ := callerFrom(ctx)
+	who, _ := request.CallerFrom(ctx)
 	return &visibility{r: r, ctx: ctx, who: who.Subject, seen: map[string]bool{}}
 }
 
@@ -73,7 +74,7 @@ func (s *visibility) of(rec *record.Record) bool {
 // infoFor removes from info what a caller may not see: a user of a cluster sees nothing of
 // other users, and no task that they may not know of.
 func (r *Runner) infoFor(ctx context.Context, info api.Info) (api.Info, error) {
-	who, _ := callerFrom(ctx)
+	who, _ := request.CallerFrom(ctx)
 	if r.mayServer(rights.SeeUse, who) {
 		return info, nil
 	}

@@ -10,20 +10,21 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/request"
 	"carma/runner/rights"
 )
 
 // Two users, and one in the admin group.
 var (
-	ann  = Caller{UID: 20001, GID: 20001, Name: "ann"}
-	bob  = Caller{UID: 20002, GID: 20002, Name: "bob"}
-	oper = Caller{UID: 20003, GID: 20003, Name: "oper", Groups: []string{"lab"}}
+	ann  = request.Caller{UID: 20001, GID: 20001, Name: "ann"}
+	bob  = request.Caller{UID: 20002, GID: 20002, Name: "bob"}
+	oper = request.Caller{UID: 20003, GID: 20003, Name: "oper", Groups: []string{"lab"}}
 )
 
 // as returns the context of a request by a caller.
-func (g *rig) as(who Caller) context.Context { return context.WithValue(g.ctx(), callerKey{}, who) }
+func (g *rig) as(who request.Caller) context.Context { return request.WithCaller(g.ctx(), who) }
 
-func (g *rig) runAs(who Caller, s api.Submit) string {
+func (g *rig) runAs(who request.Caller, s api.Submit) string {
 	g.t.Helper()
 	sub, err := g.Submit(g.ctx(), who, s)
 	if err != nil {
@@ -33,9 +34,9 @@ func (g *rig) runAs(who Caller, s api.Submit) string {
 }
 
 // refusedAs checks that a submission is refused with a status and words.
-func (g *rig) refusedAs(who Caller, s api.Submit, status int, words string) {
+func (g *rig) refusedAs(who request.Caller, s api.Submit, status int, words string) {
 	g.t.Helper()
-	var refused *RequestError
+	var refused *request.Error
 	_, err := g.Submit(g.ctx(), who, s)
 	if !errors.As(err, &refused) || refused.Status != status || !strings.Contains(refused.Text, words) || strings.ContainsRune(refused.Text, 0) {
 		g.t.Errorf("%+v: %v, want %d and %q", s, err, status, words)
@@ -47,13 +48,13 @@ func (g *rig) refusedAs(who Caller, s api.Submit, status int, words string) {
 func TestVisibility(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("train", printing(3, "ValueError: the key s3cret is wrong"))
-	request := api.Submit{Image: "train", Mem: int64(units.GiB), Env: []string{"WANDB_API_KEY=s3cret", "A="}}
-	private := g.runAs(ann, request)
-	request.Visibility = VisibilityOpen
-	open := g.runAs(ann, request)
+	sub := api.Submit{Image: "train", Mem: int64(units.GiB), Env: []string{"WANDB_API_KEY=s3cret", "A="}}
+	private := g.runAs(ann, sub)
+	sub.Visibility = VisibilityOpen
+	open := g.runAs(ann, sub)
 	g.finished(private)
 	g.finished(open)
-	all := func(who Caller, ref string) string {
+	all := func(who request.Caller, ref string) string {
 		t.Helper()
 		var text []string
 		add := func(task api.Task) {
@@ -83,10 +84,10 @@ func TestVisibility(t *testing.T) {
 		return strings.Join(append(text, why.Summary), "\n")
 	}
 	for _, c := range []struct {
-		who  Caller
+		who  request.Caller
 		ref  string
 		sees bool
-	}{{ann, private, true}, {oper, private, true}, {Caller{}, private, true}, {bob, private, false}, {bob, open, true}} {
+	}{{ann, private, true}, {oper, private, true}, {request.Caller{}, private, true}, {bob, private, false}, {bob, open, true}} {
 		text := all(c.who, c.ref)
 		if strings.Contains(text, "s3cret") != c.sees {
 			t.Errorf("%s sees of task %s:\n%s", c.who.Name, c.ref, text)
@@ -98,7 +99,7 @@ func TestVisibility(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var refused *RequestError
+		var refused *request.Error
 		if err := g.authorizeReading(g.as(c.who), rec); (err == nil) != c.sees || err != nil && (!errors.As(err, &refused) || refused.Status != 403) {
 			t.Errorf("%s, output of task %s: %v", c.who.Name, c.ref, err)
 		}
@@ -130,7 +131,7 @@ func TestVisibilityDefault(t *testing.T) {
 // TestAdminsOnly: only admins may set the simulated time and ask for a proof.
 func TestAdminsOnly(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
-	for who, ok := range map[*Caller]bool{&ann: false, &oper: true, {Name: "root"}: true} {
+	for who, ok := range map[*request.Caller]bool{&ann: false, &oper: true, {Name: "root"}: true} {
 		if err := g.authorizeServer(*who, rights.Speed, "", ""); (err == nil) != ok {
 			t.Errorf("%s: %v", who.Name, err)
 		}
@@ -148,10 +149,10 @@ func TestImpossibleTexts(t *testing.T) {
 		{Image: "ok", Env: []string{"A=b\x00"}}, {Image: "ok", ContainerOptions: api.ContainerOptions{WorkDir: "/a\x00"}}, {Image: "ok", Labels: map[string]string{"a": "\x00"}},
 		{Image: "ok", Mounts: []api.Mount{{Source: home + "\x00", Target: "/x"}}}, {Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/x\x00"}}},
 	} {
-		g.refusedAs(Caller{Name: "root"}, s, 422, "NUL")
+		g.refusedAs(request.Caller{Name: "root"}, s, 422, "NUL")
 	}
-	g.refusedAs(Caller{Name: "root"}, api.Submit{Image: "ok", Env: []string{"SECRET=" + strings.Repeat("x", maxWord)}}, 422, `"SECRET": 131078 bytes`)
-	g.refusedAs(Caller{Name: "root"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/"}}}, 422, "the container's root")
+	g.refusedAs(request.Caller{Name: "root"}, api.Submit{Image: "ok", Env: []string{"SECRET=" + strings.Repeat("x", maxWord)}}, 422, `"SECRET": 131078 bytes`)
+	g.refusedAs(request.Caller{Name: "root"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/"}}}, 422, "the container's root")
 }
 
 // TestShares: a task's share of the machine has a default and a maximum. A larger request is
