@@ -30,7 +30,7 @@ func serve[In, Out, A any](to api.Route[In, Out], need rule, do func(context.Con
 	register := func(a huma.API, door middleware) {
 		op := huma.Operation{
 			OperationID: to.ID, Method: to.Method, Path: to.Path, Summary: to.Summary, DefaultStatus: http.StatusOK, Middlewares: huma.Middlewares{door},
-			BodyReadTimeout: -1, // [limitRequests] has read it; a limit left on the connection would cancel a request that takes longer
+			BodyReadTimeout: -1, // [httplimit.LimitRequests] has read it; a limit left on the connection would cancel a request that takes longer
 		}
 		for _, describe := range descriptions {
 			describe(a, &op)
@@ -120,7 +120,7 @@ func drop[In any](to api.Route[In, api.None], need rule, do func(context.Context
 	}, func(_ huma.API, op *huma.Operation) { op.DefaultStatus = http.StatusNoContent })
 }
 
-// decoded describes a request with a body that [limitRequests] has decoded and validated.
+// decoded describes a request with a body that [httplimit.LimitRequests] has decoded and validated.
 func decoded(_ huma.API, op *huma.Operation) { op.SkipValidateBody = true }
 
 // events describes an answer of server-sent events. Such answers do not use huma's package

@@ -135,3 +135,31 @@ func cutLabel(s string) (key, value string, withValue bool) {
 	}
 	return s, "", false
 }
+
+const (
+	// pageBytes is the approximate size of one page of a listing, pageTasks the
+	// most tasks on it.
+	pageBytes = 2 << 20
+	pageTasks = 1000
+)
+
+// page cuts a listing, newest first, to one page. next is the number to ask with for the
+// older tasks, or 0 if there are none.
+func page(recs []*record.Record, limit int) (some []*record.Record, next int64) {
+	bytes := int64(0)
+	for i, rec := range recs {
+		bytes += record.SizeOf(&rec.Submit)
+		if i > 0 && (i >= limit || bytes > pageBytes) {
+			return recs[:i], int64(recs[i-1].ID())
+		}
+	}
+	return recs, 0
+}
+
+// pageLimit returns how many tasks a page has at most.
+func pageLimit(o api.ListOptions) int {
+	if o.Limit <= 0 || o.Limit > pageTasks {
+		return pageTasks
+	}
+	return o.Limit
+}

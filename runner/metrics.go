@@ -13,6 +13,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/model"
 	"carma/runner/gpu"
+	"carma/runner/httplimit"
 	"carma/runner/metrics"
 	"carma/runner/record"
 	"carma/runner/rights"
@@ -216,7 +217,7 @@ func (r *Runner) ServeMetrics(ctx context.Context, l net.Listener, names metrics
 	l = netutil.LimitListener(l, maxScrapers)
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: idleLimit, MaxHeaderBytes: 16 << 10,
+		IdleTimeout: httplimit.IdleLimit, MaxHeaderBytes: 16 << 10,
 	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"carma/runner/api"
+	"carma/runner/httplimit"
 	"carma/runner/request"
 	"carma/runner/web"
 
@@ -50,7 +51,7 @@ func (r *Runner) WebLogin(who request.Caller) (api.WebLogin, error) {
 // pageHandler returns the page.
 func (r *Runner) pageHandler(ctx context.Context) http.Handler {
 	return web.Handler(web.Options{
-		Logins: r.logins, API: r.front(ctx), As: r.asUser, Peer: pagePeer,
+		Logins: r.logins, API: r.front(ctx), As: r.asUser, Peer: httplimit.PortPeer,
 		Admin:   func(u web.User) bool { return r.policy().Administers(r.subject(r.users(u.UID, u.GID))) },
 		Entered: func(u web.User) { r.Log.Info().Str("user", u.Name).Int("uid", u.UID).Msg("signed in to the page") },
 	})
@@ -59,9 +60,9 @@ func (r *Runner) pageHandler(ctx context.Context) http.Handler {
 // servePage serves the page on l until ctx ends.
 func (r *Runner) servePage(ctx context.Context, l net.Listener, h http.Handler) error {
 	if _, unix := l.Addr().(*net.UnixAddr); unix {
-		l = newConnLimiter(l, placesFor(pageSocketConnections, 8), func() int { return r.live().PerUser.Connections }, mayMountAll)
+		l = httplimit.LimitConnections(l, httplimit.PlacesFor(pageSocketConnections, 8), func() int { return r.live().PerUser.Connections }, mayMountAll)
 	} else {
-		l = netutil.LimitListener(l, placesFor(pageConnections, 8))
+		l = netutil.LimitListener(l, httplimit.PlacesFor(pageConnections, 8))
 	}
 	return r.serve(ctx, l, h)
 }
@@ -69,16 +70,4 @@ func (r *Runner) servePage(ctx context.Context, l net.Listener, h http.Handler) 
 // asUser makes a user the caller of a request.
 func (r *Runner) asUser(ctx context.Context, u web.User) context.Context {
 	return request.WithLazyCaller(ctx, sync.OnceValue(func() request.Caller { return r.users(u.UID, u.GID) }))
-}
-
-type portPeerKey struct{}
-
-// pagePeer returns the user at the other end of a connection to the page. For the socket
-// it is the caller, for the port the user in the kernel's table.
-func pagePeer(ctx context.Context) (uid int, ok bool) {
-	if find, ok := ctx.Value(portPeerKey{}).(func() (int, bool)); ok {
-		return find()
-	}
-	who, ok := request.CallerFrom(ctx)
-	return who.UID, ok
 }

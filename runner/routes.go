@@ -6,6 +6,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/httplimit"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -124,10 +125,10 @@ func (r *Runner) endpoints() []endpoint {
 			return r.Submit(ctx, who, in.Body)
 		}),
 		act(api.SubmitTasks, needs(submitting...), func(ctx context.Context, who request.Caller, _ *api.WithImages[api.Submission]) (api.SubmittedAll, error) {
-			return r.SubmitAll(ctx, who, submissionFrom(ctx))
+			return r.SubmitAll(ctx, who, httplimit.SubmissionFrom(ctx))
 		}, decoded),
 		act(api.PreviewTasks, needs(submitting...), func(ctx context.Context, who request.Caller, _ *api.WithImages[api.Submission]) (api.Preview, error) {
-			return r.Preview(ctx, who, submissionFrom(ctx))
+			return r.Preview(ctx, who, httplimit.SubmissionFrom(ctx))
 		}, decoded),
 		serve(api.ListTasks, needs(shownServer...), func(ctx context.Context, in *api.ListOptions) (*tasksPage, error) {
 			list, next, err := r.page(ctx, *in)

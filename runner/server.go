@@ -14,6 +14,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/httplimit"
 	"carma/runner/metrics"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -48,12 +49,12 @@ func Listen(socket string) (net.Listener, error) {
 
 // Serve answers the API on l until ctx ends.
 func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
-	return r.serve(ctx, newConnLimiter(l, placesFor(maxConnections, 2), func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
+	return r.serve(ctx, httplimit.LimitConnections(l, httplimit.PlacesFor(httplimit.MaxConnections, 2), func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
 }
 
 // front returns the API with its usage limits.
 func (r *Runner) front(ctx context.Context) http.Handler {
-	return r.whileStopping(ctx, r.turns.guard(r.Handler()))
+	return r.whileStopping(ctx, r.turns.Guard(r.Handler()))
 }
 
 // serve answers on l until ctx ends.
@@ -62,10 +63,10 @@ func (r *Runner) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 	srv := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       idleLimit,
+		IdleTimeout:       httplimit.IdleLimit,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       withPeer,
+		ConnContext:       httplimit.WithPeer,
 	}
 	done := make(chan struct{})
 	go func() {
@@ -103,7 +104,7 @@ func wait(ctx context.Context, c <-chan struct{}) {
 func (r *Runner) Handler() http.Handler {
 	a, mux := r.routes()
 	mux.Handle("GET /metrics", r.pages.Handler(metrics.WithNames))
-	return limitRequests(a, mux)
+	return httplimit.LimitRequests(a, mux)
 }
 
 // OpenAPI returns the description of the API that the daemon serves at /openapi.json.

@@ -16,6 +16,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/httplimit"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -54,9 +55,6 @@ type sender struct {
 	dead  func(time.Time) error
 }
 
-// streamWrite bounds one write to a caller that does not read.
-const streamWrite = 30 * time.Second
-
 func sending(f func(context.Context, *sender) error) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		hc.SetHeader("Content-Type", "text/event-stream")
@@ -88,7 +86,7 @@ func (s *sender) write(event []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead != nil {
-		_ = s.dead(time.Now().Add(streamWrite))
+		_ = s.dead(time.Now().Add(httplimit.StreamWrite))
 	}
 	if _, err := s.ctx.BodyWriter().Write(event); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/certs"
 	"carma/runner/engine"
+	"carma/runner/httplimit"
 	"carma/runner/record"
 	"carma/runner/request"
 
@@ -37,7 +38,7 @@ func (r *Runner) serveRemote(ctx context.Context) error {
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, // terminals hijack connections, impossible in HTTP/2
 		GetCertificate: r.remoteCert,
 	}
-	l := netutil.LimitListener(r.remoteAt, placesFor(remoteConnections, 8))
+	l := netutil.LimitListener(r.remoteAt, httplimit.PlacesFor(remoteConnections, 8))
 	return r.serve(ctx, tls.NewListener(l, config), r.remote(r.front(ctx)))
 }
 

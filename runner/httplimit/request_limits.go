@@ -1,4 +1,4 @@
-package runner
+package httplimit
 
 import (
 	"bytes"
@@ -39,11 +39,11 @@ const (
 	largeRequest = 1 << 20
 )
 
-// limitRequests refuses requests that would take many times their size in memory. These
+// LimitRequests refuses requests that would take many times their size in memory. These
 // are requests with very many values, and with very many mistakes, since the answer names
 // each mistake. It decodes a submission of several tasks itself, task by task as they
 // arrive, and stops at the first wrong task.
-func limitRequests(a huma.API, next http.Handler) http.Handler {
+func LimitRequests(a huma.API, next http.Handler) http.Handler {
 	registry := a.OpenAPI().Components.Schemas
 	task := registry.Schema(reflect.TypeFor[api.Submit](), true, "")
 	check := func(one any, at int) error { return mistakes(registry, task, one, at) }
@@ -53,7 +53,7 @@ func limitRequests(a huma.API, next http.Handler) http.Handler {
 			return
 		}
 		control := http.NewResponseController(w)
-		req.Body = &patientReader{ReadCloser: req.Body, deadline: control.SetReadDeadline, left: bodyLimit}
+		req.Body = &patientReader{ReadCloser: req.Body, setTimeout: control.SetReadDeadline, left: bodyLimit}
 		var err error
 		if ofSeveral(req.URL.Path) {
 			counted := &countingReader{Reader: http.MaxBytesReader(w, req.Body, maxSubmission)}

@@ -1,4 +1,4 @@
-package runner
+package httplimit
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"carma/runner/api"
-	"carma/runner/record"
 	"carma/runner/request"
 )
 
@@ -22,19 +20,17 @@ const (
 	// Larger requests are handled one at a time, because they take many times their size
 	// when decoded.
 	smallRequest = 16 << 10
-	// pageBytes is the approximate size of one page of a listing, pageTasks the
-	// most tasks on it.
-	pageBytes = 2 << 20
-	pageTasks = 1000
 	// maxUnsent is the largest number of unfinished listings of one user, including listings
 	// that wait to be read.
 	maxUnsent = 4
+	// StreamWrite bounds one write to a caller that does not read.
+	StreamWrite = 30 * time.Second
 )
 
-// requestLimiter bounds how many requests are handled at a time. A large request or a
+// RequestLimiter bounds how many requests are handled at a time. A large request or a
 // listing waits for the previous one of the same user, and then for at most one of each
 // other user, so that nobody can fill the queue.
-type requestLimiter struct {
+type RequestLimiter struct {
 	mu    sync.Mutex
 	users map[int]*requestLimits
 	all   *requestLimits
@@ -50,12 +46,13 @@ func newRequestLimits() *requestLimits {
 	return &requestLimits{any: make(chan struct{}, atOnce), large: make(chan struct{}, 1), lists: make(chan struct{}, 1), unsent: make(chan struct{}, maxUnsent)}
 }
 
-func newRequestLimiter() *requestLimiter {
-	return &requestLimiter{users: map[int]*requestLimits{}, all: newRequestLimits()}
+// NewRequestLimiter returns a limiter that handles no request yet.
+func NewRequestLimiter() *RequestLimiter {
+	return &RequestLimiter{users: map[int]*requestLimits{}, all: newRequestLimits()}
 }
 
 // of returns the tokens of a user's requests.
-func (t *requestLimiter) of(uid int) *requestLimits {
+func (t *RequestLimiter) of(uid int) *requestLimits {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.users[uid]
@@ -83,8 +80,8 @@ func take(ctx context.Context, places ...chan struct{}) (leave func(), ok bool) 
 	return leave, true
 }
 
-// guard lets requests through in turn.
-func (t *requestLimiter) guard(next http.Handler) http.Handler {
+// Guard lets requests through in turn.
+func (t *RequestLimiter) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if streams(req.URL.Path) && req.ContentLength <= smallRequest {
 			next.ServeHTTP(w, req)
@@ -138,7 +135,7 @@ func list(w http.ResponseWriter, req *http.Request, next http.Handler, places ..
 		next.ServeHTTP(made, req)
 	}()
 	out := http.NewResponseController(w)
-	_ = out.SetWriteDeadline(time.Now().Add(streamWrite))
+	_ = out.SetWriteDeadline(time.Now().Add(StreamWrite))
 	w.WriteHeader(made.status)
 	_, _ = w.Write(made.body.Bytes()) // the write fails only if the caller has disconnected
 	_ = out.Flush()
@@ -160,25 +157,4 @@ func (b *answerBuffer) Write(p []byte) (int, error) { return b.body.Write(p) }
 // time, so that submissions and stops do not wait for them.
 func listing(req *http.Request) bool {
 	return req.Method == http.MethodGet && (req.URL.Path == "/v1/tasks" || req.URL.Path == "/v1/timeline" || strings.HasPrefix(req.URL.Path, "/v1/groups/"))
-}
-
-// page cuts a listing, newest first, to one page. next is the number to ask with for the
-// older tasks, or 0 if there are none.
-func page(recs []*record.Record, limit int) (some []*record.Record, next int64) {
-	bytes := int64(0)
-	for i, rec := range recs {
-		bytes += record.SizeOf(&rec.Submit)
-		if i > 0 && (i >= limit || bytes > pageBytes) {
-			return recs[:i], int64(recs[i-1].ID())
-		}
-	}
-	return recs, 0
-}
-
-// pageLimit returns how many tasks a page has at most.
-func pageLimit(o api.ListOptions) int {
-	if o.Limit <= 0 || o.Limit > pageTasks {
-		return pageTasks
-	}
-	return o.Limit
 }

@@ -1,4 +1,4 @@
-package runner
+package httplimit
 
 import (
 	"context"
@@ -15,18 +15,18 @@ import (
 
 // Limits of the connections to the daemon.
 const (
-	// maxConnections limits all connections to the API's socket. rootsConnections of them
+	// MaxConnections limits all connections to the API's socket. rootsConnections of them
 	// are only for root and the daemon's own user. Each listener has its own count and its
 	// own share of the files that the daemon may have open: half is for the socket, an
 	// eighth each for the page's socket and port, the rest for the daemon's own work.
-	maxConnections   = 8192
+	MaxConnections   = 8192
 	rootsConnections = 128
-	// idleLimit ends a connection without requests, so that its place is free
+	// IdleLimit ends a connection without requests, so that its place is free
 	// again.
-	idleLimit = 2 * time.Minute
-	// turning is the number of refused connections that are answered at a time; further ones
+	IdleLimit = 2 * time.Minute
+	// refusedAtOnce is the number of refused connections that are answered at a time; further ones
 	// are closed without an answer.
-	turning = 64
+	refusedAtOnce = 64
 )
 
 // connLimiter is a listener that limits the connections, of each user and in
@@ -38,15 +38,15 @@ type connLimiter struct {
 	all, forRoot int
 	free         func(uid int) bool // users without limits
 
-	mu    sync.Mutex
-	open  map[int]int // by uid
-	total int
-	away  chan struct{} // a token for each connection that is being refused
+	mu       sync.Mutex
+	open     map[int]int // by uid
+	total    int
+	refusing chan struct{} // a token for each connection that is being refused
 }
 
-// placesFor returns the number of connections that a listener may have: most, or 1/part of
+// PlacesFor returns the number of connections that a listener may have: most, or 1/part of
 // the files that may be open if that is less.
-func placesFor(most, part int) int {
+func PlacesFor(most, part int) int {
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/uint64(part) < uint64(most) {
 		return int(files.Cur) / part
@@ -54,10 +54,17 @@ func placesFor(most, part int) int {
 	return most
 }
 
+// LimitConnections returns a listener that accepts at most all connections, and at most
+// each() of one user, or any number if each() is 0. free reports whether a user has no
+// limit of its own. Some places are for root and the daemon's user.
+func LimitConnections(l net.Listener, all int, each func() int, free func(uid int) bool) net.Listener {
+	return newConnLimiter(l, all, each, free)
+}
+
 func newConnLimiter(l net.Listener, all int, each func() int, free func(uid int) bool) *connLimiter {
 	return &connLimiter{
 		Listener: l, each: each, all: all, forRoot: min(rootsConnections, all/2), free: free,
-		open: map[int]int{}, away: make(chan struct{}, turning),
+		open: map[int]int{}, refusing: make(chan struct{}, refusedAtOnce),
 	}
 }
 
@@ -73,7 +80,7 @@ func (d *connLimiter) Accept() (net.Conn, error) {
 			return c, nil // its requests are refused
 		}
 		if why := d.enter(int(peer.Uid)); why != "" {
-			d.turnAway(c, why)
+			d.refuse(c, why)
 			continue
 		}
 		return &limitedConn{Conn: c, peer: peer, leave: sync.OnceFunc(func() { d.exit(int(peer.Uid)) })}, nil
@@ -105,17 +112,17 @@ func (d *connLimiter) exit(uid int) {
 	}
 }
 
-// turnAway closes a refused connection. It sends the reason before, unless too
+// refuse closes a refused connection. It sends the reason before, unless too
 // many refused connections are being answered.
-func (d *connLimiter) turnAway(c net.Conn, why string) {
+func (d *connLimiter) refuse(c net.Conn, why string) {
 	select {
-	case d.away <- struct{}{}:
+	case d.refusing <- struct{}{}:
 	default:
 		_ = c.Close()
 		return
 	}
 	go func() {
-		defer func() { <-d.away; _ = c.Close() }()
+		defer func() { <-d.refusing; _ = c.Close() }()
 		_ = c.SetDeadline(time.Now().Add(time.Second))
 		body := fmt.Sprintf(`{"title":"Too Many Requests","status":429,"detail":%q}`, why)
 		// A request that is not read could make the system drop the answer.
@@ -157,10 +164,10 @@ func peerOf(c net.Conn) (*unix.Ucred, bool) {
 	return nil, false
 }
 
-// withPeer puts the peer of a connection into its context. The peer's name
+// WithPeer puts the peer of a connection into its context. The peer's name
 // and groups are looked up at their first use: a directory server that hangs
 // must delay nobody else.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
+func WithPeer(ctx context.Context, c net.Conn) context.Context {
 	if _, tcp := c.LocalAddr().(*net.TCPAddr); tcp { // The kernel's table may be long, so it is read only when a request to the page needs the peer.
 		return context.WithValue(ctx, portPeerKey{}, sync.OnceValues(func() (int, bool) { return web.PeerOf(c) }))
 	}
@@ -169,4 +176,16 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		return ctx
 	}
 	return request.WithLazyCaller(ctx, sync.OnceValue(func() request.Caller { return request.LookupCaller(int(peer.Uid), int(peer.Gid)) }))
+}
+
+type portPeerKey struct{}
+
+// PortPeer returns the user at the other end of a connection to the page. For the socket
+// it is the caller, for the port the user in the kernel's table.
+func PortPeer(ctx context.Context) (uid int, ok bool) {
+	if find, ok := ctx.Value(portPeerKey{}).(func() (int, bool)); ok {
+		return find()
+	}
+	who, ok := request.CallerFrom(ctx)
+	return who.UID, ok
 }

@@ -1,4 +1,4 @@
-package runner
+package httplimit
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 // was read from its body.
 type submissionKey struct{}
 
-// submissionFrom returns the submission of a request, which [limitRequests] has read.
-func submissionFrom(ctx context.Context) api.Submission {
+// SubmissionFrom returns the submission of a request, which [limitRequests] has read.
+func SubmissionFrom(ctx context.Context) api.Submission {
 	s, _ := ctx.Value(submissionKey{}).(api.Submission)
 	return s
 }
@@ -159,13 +159,13 @@ func (c *countingReader) Read(p []byte) (int, error) {
 // total. The time between two reads does not count, because the sender does not cause it.
 type patientReader struct {
 	io.ReadCloser
-	deadline func(time.Time) error
-	left     time.Duration
+	setTimeout func(time.Time) error
+	left        time.Duration
 }
 
 func (p *patientReader) Read(b []byte) (int, error) {
 	begun := time.Now()
-	_ = p.deadline(begun.Add(p.left)) // a test's writer has no deadline
+	_ = p.setTimeout(begun.Add(p.left)) // not every writer has one
 	n, err := p.ReadCloser.Read(b)
 	p.left -= time.Since(begun)
 	return n, err

@@ -1,4 +1,4 @@
-package runner
+package httplimit
 
 import (
 	"net/http"
@@ -20,7 +20,7 @@ func TestTurns(t *testing.T) {
 				var mu sync.Mutex
 				var order []int
 				begin := make(chan struct{})
-				h := newRequestLimiter().guard(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+				h := NewRequestLimiter().Guard(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 					who, _ := request.CallerFrom(req.Context())
 					mu.Lock()
 					order = append(order, who.UID)
@@ -57,7 +57,7 @@ func TestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		made := 0
-		h := newRequestLimiter().guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		h := NewRequestLimiter().Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			mu.Lock()
 			defer mu.Unlock()
 			made++

@@ -1,32 +1,30 @@
-package runner
+package httplimit
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"carma/runner/api"
-	"carma/runner/request"
 )
 
 // TestModest checks that requests that would take many times their size in memory are refused
 // before they are decoded. The first wrong task ends the check of the others.
 func TestModest(t *testing.T) {
-	long(t)
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	tasks := func(one string, n int) string {
 		return `{"group": "a,[{", "tasks": [` + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + `]}`
 	}
 	wrong := errors.New("wrong")
 	for _, c := range []struct {
 		name, path, body, words string
-		looks                   int
+		checked                 int
 	}{
 		{"one task", "/v1/tasks", `{"image": "a"}`, "", 1},
 		{"a task with many arguments", "/v1/tasks", `{"command": [` + strings.Repeat(`"",`, taskValues) + `""]}`, "put them into a file", 0},
@@ -46,13 +44,13 @@ func TestModest(t *testing.T) {
 		{"an unknown field", "/v1/submissions", `{"grupo": "a"}`, `no field "grupo"`, 0},
 		{"something behind it", "/v1/submissions", tasks(`{"image": "a"}`, 1) + "{}", "something follows", 1},
 	} {
-		looks := 0
+		checked := 0
 		check := func(task any, at int) error {
-			if looks++; looks == 2 && c.words == "wrong" {
+			if checked++; checked == 2 && c.words == "wrong" {
 				return wrong
 			}
-			if at != looks-1 && c.path != "/v1/tasks" {
-				t.Errorf("%s: task %d is looked at as %d", c.name, looks-1, at)
+			if at != checked-1 && c.path != "/v1/tasks" {
+				t.Errorf("%s: task %d is looked at as %d", c.name, checked-1, at)
 			}
 			return nil
 		}
@@ -60,8 +58,8 @@ func TestModest(t *testing.T) {
 		if ofSeveral(c.path) {
 			body := strings.NewReader(c.body)
 			var s api.Submission
-			if s, err = readSubmission(body, check); err == nil && (len(s.Tasks) != c.looks || s.Group != "a,[{" || s.Tasks[0].Image != "a") {
-				t.Errorf("%s: %d tasks of %q, want %d", c.name, len(s.Tasks), s.Group, c.looks)
+			if s, err = readSubmission(body, check); err == nil && (len(s.Tasks) != c.checked || s.Group != "a,[{" || s.Tasks[0].Image != "a") {
+				t.Errorf("%s: %d tasks of %q, want %d", c.name, len(s.Tasks), s.Group, c.checked)
 			}
 			if body.Len() > 0 {
 				t.Errorf("%s: %d bytes were not read, and their sender never reads the answer", c.name, body.Len())
@@ -69,8 +67,8 @@ func TestModest(t *testing.T) {
 		} else {
 			err = checkShape(c.path, []byte(c.body), check)
 		}
-		if looks != c.looks || (err == nil) != (c.words == "") || err != nil && !strings.Contains(fmt.Sprint(err), c.words) {
-			t.Errorf("%s: %d looks, %v; want %d, %q", c.name, looks, err, c.looks, c.words)
+		if checked != c.checked || (err == nil) != (c.words == "") || err != nil && !strings.Contains(fmt.Sprint(err), c.words) {
+			t.Errorf("%s: %d checked, %v; want %d, %q", c.name, checked, err, c.checked, c.words)
 		}
 	}
 }
@@ -81,7 +79,7 @@ func TestPatientReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var until time.Time
 		slow := func(d time.Time) error { until = d; return nil }
-		r := &patientReader{ReadCloser: io.NopCloser(sleeper(time.Second)), deadline: slow, left: 5 * time.Second}
+		r := &patientReader{ReadCloser: io.NopCloser(sleeper(time.Second)), setTimeout: slow, left: 5 * time.Second}
 		for i := range 5 {
 			begun := time.Now()
 			if _, err := r.Read(make([]byte, 1)); err != nil || until.Sub(begun) != time.Duration(5-i)*time.Second {
@@ -102,37 +100,4 @@ type sleeper time.Duration
 func (s sleeper) Read(b []byte) (int, error) {
 	time.Sleep(time.Duration(s))
 	return 1, nil
-}
-
-// TestClipped: an answer quotes at most a sentence of a request.
-func TestClipped(t *testing.T) {
-	long(t)
-	g := newRig(t)
-	g.script("ok", untilStopped)
-	long := strings.Repeat("é", 8<<20/2)
-	for name, body := range map[string]string{
-		"a group":        `{"group": "` + long + `", "tasks": [{"image": "ok"}]}`,
-		"unknown fields": `{"tasks": [{"image": "ok", "a": 1, "b": 1, "c": 1, "workdir": "` + long + `"}]}`,
-		"a field's name": `{"tasks": [{"image": "ok", "` + long + `": 1}]}`,
-		"a model":        `{"tasks": [{"image": "ok", "est_model": "` + long + `"}]}`,
-		"a dependency":   `{"tasks": [{"image": "ok", "after": [{"task": "` + long + `"}]}]}`,
-		"a priority":     `{"tasks": [{"image": "ok", "priority": "` + long + `"}]}`,
-		"no JSON":        `{"tasks": [{"image": "` + long,
-	} {
-		w := httptest.NewRecorder()
-		req := httptest.NewRequest(http.MethodPost, "/v1/submissions", strings.NewReader(body))
-		g.Handler().ServeHTTP(w, req.WithContext(request.WithCaller(g.ctx(), ann)))
-		if w.Code/100 != 4 || w.Body.Len() > 4*request.MaxText || !utf8.Valid(w.Body.Bytes()) {
-			t.Errorf("%s: %d with %d bytes: %.200s", name, w.Code, w.Body.Len(), w.Body)
-		}
-	}
-	ref := g.run(api.Submit{Image: "ok"})
-	g.running(ref)
-	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{Reason: long}); err == nil || len(err.Error()) > request.MaxText {
-		t.Errorf("a reason of 8 MiB: %v", err)
-	}
-	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{Reason: strings.Repeat("x", 501)}); err == nil {
-		t.Error("a reason of 501 letters was taken")
-	}
-	g.asksToStop(ref, api.StopRequest{Reason: "enough"})
 }
