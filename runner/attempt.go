@@ -10,6 +10,7 @@ import (
 	"carma/internal/failpoint"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/console"
 	"carma/runner/record"
 	"carma/runner/tasklog"
 )
@@ -254,4 +255,17 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 		return id, err
 	}
 	return id, w.startIt(ctx, id)
+}
+
+// connect registers the container of the worker's attempt with its terminal or input, if it
+// has one. Further calls do nothing.
+func (w *worker) connect(ctx context.Context, id string) {
+	if w.console != nil {
+		return
+	}
+	sub := &w.rec.Submit
+	w.console = w.consoles.Open(ctx, console.Options{
+		Key: w.key(), ID: id, Terminal: sub.TTY, Input: sub.Interactive, Resumed: w.resumed,
+		Driver: w.Driver, Logs: w.Logs, Clock: w.Clock, Log: w.Log, Touch: func(ev model.TerminalInput) { w.offer(ev) },
+	})
 }

@@ -322,7 +322,7 @@ func (r *Runner) devicesChanged(key gpu.AttemptKey, now deviceCheck) {
 	}
 	text := r.devicesText(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
 	line.Int64("task", int64(key.Task)).Int("attempt", key.Attempt).Msg(text)
-	r.consoles.say(key.Task, text)
+	r.consoles.Say(key.Task, text)
 	r.post(fact(ev))
 }
 

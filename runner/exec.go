@@ -12,6 +12,7 @@ import (
 	"carma/containers"
 	"carma/internal/lazyregexp"
 	"carma/runner/api"
+	"carma/runner/console"
 )
 
 // notThere matches errors that say that the program does not exist. The exit code is then
@@ -20,9 +21,9 @@ var notThere = lazyregexp.New(`no such file|not found`)
 
 // serveExec runs a command in a task until it has ended. If the caller leaves before,
 // the command gets SIGHUP, and after hangUpGrace it is killed.
-func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *console, e api.ExecRequest, t *api.Terminal) {
-	c.note()
-	session, err := driver.Exec(ctx, c.id, containers.Command{
+func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *console.Console, e api.ExecRequest, t *api.Terminal) {
+	c.Touch()
+	session, err := driver.Exec(ctx, c.ID(), containers.Command{
 		Args: e.Command, Env: e.Env, WorkDir: e.WorkDir, Stdin: e.Interactive, TTY: e.TTY, Size: containers.Size(e.Size),
 	})
 	if err != nil {
@@ -81,7 +82,7 @@ func (w *toCaller) Write(p []byte) (int, error) {
 }
 
 // takeForCommand reads the frames of a command's caller until the caller leaves.
-func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSession, c *console, t *api.Terminal) {
+func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSession, c *console.Console, t *api.Terminal) {
 	for {
 		f, err := t.Read()
 		if err != nil {
@@ -89,7 +90,7 @@ func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSess
 		}
 		switch f.Kind {
 		case api.FrameInput:
-			c.note()
+			c.Touch()
 			if _, err := session.Write(f.Data); err != nil {
 				continue // the command has closed its input and may continue
 			}

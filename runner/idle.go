@@ -31,7 +31,7 @@ func (r *Runner) reportIdle(d model.Idle) {
 	idle := r.Clock.Now().Sub(d.Since).Round(time.Second)
 	logIdle(r.Log, d, rec.User, idle)
 	text := idleText(rec, d, r.Clock.Now())
-	r.consoles.say(d.Task, text)
+	r.consoles.Say(d.Task, text)
 }
 
 // logIdle writes the administrator's line. The line has no stop_at until a stop is

@@ -21,11 +21,11 @@ func (r *Runner) reportSuspension(ev model.Event) {
 	case model.SuspendDone:
 		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != model.Running {
 			r.followers.get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).leaves(ev.At)
-			r.consoles.say(ev.Task, awayText(t))
+			r.consoles.Say(ev.Task, awayText(t))
 		}
 	case model.Resumed:
 		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase == model.Running {
-			r.consoles.say(ev.Task, "it is back on its GPU, and goes on")
+			r.consoles.Say(ev.Task, "it is back on its GPU, and goes on")
 			r.followers.get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).returns(ev.At)
 		}
 	}

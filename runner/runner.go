@@ -19,6 +19,7 @@ import (
 	"carma/runner/audit"
 	"carma/runner/certs"
 	"carma/runner/clock"
+	"carma/runner/console"
 	"carma/runner/energy"
 	"carma/runner/engine"
 	"carma/runner/gpu"
@@ -88,7 +89,7 @@ type Runner struct {
 	followers  *followers // read the progress of running attempts
 	helpers    *helpers.Manager
 	helperOut  *helperOutput
-	consoles   *consoles
+	consoles   *console.Registry
 	upgraded   sync.WaitGroup // connections of terminals and commands
 	turns      *httplimit.RequestLimiter
 	picturing  *dashboardFeed
@@ -140,7 +141,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, records: record.NewStore(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
-		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: httplimit.NewRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: request.LookupCaller, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
+		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: console.New(), turns: httplimit.NewRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: request.LookupCaller, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
 	}
 	if d, ok := engine.As[containers.Reviewer](deps.Driver); ok {
 		r.reviews = newReviews(d, time.Now)

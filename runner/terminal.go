@@ -3,7 +3,6 @@ package runner
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"carma/containers"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/console"
 	"carma/runner/engine"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -37,10 +37,10 @@ func (r *Runner) attachTo(ctx context.Context, in *api.TaskPath) (*huma.StreamRe
 	if err != nil {
 		return nil, err
 	}
-	if !c.talks {
-		return nil, request.Errorf(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.key.Task, c.key.Task, c.key.Task)
+	if !c.Talks() {
+		return nil, request.Errorf(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.Key().Task, c.Key().Task, c.Key().Task)
 	}
-	return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveAttached(ctx, c, t) }), nil
+	return r.upgrading(func(ctx context.Context, t *api.Terminal) { c.Serve(ctx, t, r.stopping.Load) }), nil
 }
 
 // exec runs a command in a task.
@@ -54,7 +54,7 @@ func (r *Runner) exec(ctx context.Context, in *api.OnTask[api.ExecRequest]) (*hu
 		return nil, err
 	}
 	who, _ := request.CallerFrom(ctx)
-	r.Log.Info().Int64("task", int64(c.key.Task)).Str("user", who.Name).Str("program", program).Msg("a command in a task")
+	r.Log.Info().Int64("task", int64(c.Key().Task)).Str("user", who.Name).Str("program", program).Msg("a command in a task")
 	return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveExec(ctx, driver, c, in.Body, t) }), nil
 }
 
@@ -79,7 +79,7 @@ func checkExec(e *api.ExecRequest) error {
 }
 
 // inside returns the running container of a task if the caller may enter it.
-func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail string) (*console, containers.Terminals, error) {
+func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail string) (*console.Console, containers.Terminals, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, nil, err
@@ -103,7 +103,7 @@ func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail
 		why := "carma why " + rec.ID().String() + " tells more"
 		return nil, nil, request.Errorf(409, "task %d does not run: it is %s; %s", rec.ID(), phase, why)
 	}
-	c := r.consoles.wait(ctx, rec.ID(), at.N, consoleWithin)
+	c := r.consoles.Wait(ctx, rec.ID(), at.N, consoleWithin)
 	if c == nil {
 		return nil, nil, request.Errorf(503, "task %d cannot be reached at the moment; try again", rec.ID())
 	}
@@ -146,71 +146,3 @@ type hijacked struct {
 }
 
 func (h *hijacked) Read(p []byte) (int, error) { return h.r.Read(p) }
-
-// serveAttached serves somebody who is attached to a task's terminal or input, until
-// they leave or the attempt ends.
-func (r *Runner) serveAttached(ctx context.Context, c *console, t *api.Terminal) {
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	v, seen := c.view()
-	if v == nil {
-		_ = t.Write(api.FrameExit, nil)
-		return
-	}
-	defer v.leave()
-	c.note()
-	go func() {
-		defer v.leave()
-		ended := c.take(ctx, t, !seen)
-		if !c.tty && !ended && !r.stopping.Load() {
-			c.endInput(context.WithoutCancel(ctx)) // as with docker, because nobody else will send further input
-		}
-	}()
-	for {
-		select {
-		case piece, ok := <-v.output:
-			if !ok {
-				_ = t.Write(api.FrameExit, nil)
-				return
-			}
-			if t.Write(api.FrameStdout, piece) != nil {
-				return
-			}
-		case <-v.gone:
-			if v.cut {
-				_ = t.Write(api.FrameNote, []byte("this terminal took no output for a while and was cut off"))
-			}
-			return
-		}
-	}
-}
-
-// take reads a viewer's frames until the viewer leaves. redraw changes the terminal's size
-// for a moment, which makes programs redraw. ended is true if the input has ended.
-func (c *console) take(ctx context.Context, t *api.Terminal, redraw bool) (ended bool) {
-	for {
-		f, err := t.Read()
-		if err != nil {
-			return ended
-		}
-		switch f.Kind {
-		case api.FrameInput:
-			if c.input(ctx, f.Data) != nil {
-				return ended
-			}
-		case api.FrameEnd:
-			ended = true
-			c.endInput(ctx)
-		case api.FrameSize:
-			var to api.TerminalSize
-			if json.Unmarshal(f.Data, &to) != nil {
-				continue
-			}
-			if redraw && to.Cols > 1 {
-				c.resize(ctx, api.TerminalSize{Rows: to.Rows, Cols: to.Cols - 1})
-				redraw = false
-			}
-			c.resize(ctx, to)
-		}
-	}
-}

@@ -160,7 +160,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 type patientReader struct {
 	io.ReadCloser
 	setTimeout func(time.Time) error
-	left        time.Duration
+	left       time.Duration
 }
 
 func (p *patientReader) Read(b []byte) (int, error) {

@@ -1,4 +1,4 @@
-package runner
+package console
 
 import (
 	"bytes"
@@ -15,6 +15,9 @@ import (
 	"carma/runner/clock"
 	"carma/runner/engine"
 	"carma/runner/gpu"
+	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
 )
 
 const (
@@ -34,10 +37,10 @@ const (
 	touchEvery = time.Minute
 )
 
-// console is a running container with its terminal or input, if it has one. The
+// Console is a running container with its terminal or input, if it has one. The
 // daemon is always connected, so that no prompt is lost and nobody who is attached
 // can keep the program waiting for long.
-type console struct {
+type Console struct {
 	key gpu.AttemptKey
 	id  string // of the container
 	tty bool
@@ -50,53 +53,77 @@ type console struct {
 	session containers.Session // nil while not connected
 	joined  chan struct{}      // closed and replaced when session changes
 	recent  []byte             // latest output, of a terminal only
-	viewers map[*consoleClient]bool
+	viewers map[*viewer]bool
 	over    bool
 	touched units.Instant // when input was last reported
 }
 
-// connect registers the container of the worker's attempt, and connects to its program if
-// the program has a terminal or an input. A connection made before the program's start
-// loses no output. Further calls do nothing.
-func (w *worker) connect(ctx context.Context, id string) {
-	if w.console != nil {
-		return
-	}
-	sub := &w.rec.Submit
-	ctx, end := context.WithCancel(ctx)
-	c := &console{
-		key: w.key(), id: id, tty: sub.TTY, talks: sub.TTY || sub.Interactive, clock: w.Clock,
-		touch: func(ev model.TerminalInput) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*consoleClient]bool{},
+// Options describe the container of an attempt.
+type Options struct {
+	Key      gpu.AttemptKey
+	ID       string // of the container
+	Terminal bool
+	Input    bool // it reads an input, or has a terminal
+	// Resumed is set if an earlier daemon started the container: its latest output is read
+	// from Logs.
+	Resumed bool
+	Driver  containers.Driver
+	Logs    *tasklog.Store
+	Clock   *clock.Clock
+	Log     zerolog.Logger
+	// Touch reports that somebody types. It is called at most once a minute.
+	Touch func(model.TerminalInput)
+}
+
+// Open registers a container, and connects to its program if the program has a terminal or
+// an input. A connection made before the program's start loses no output. The returned
+// function waits for the program's last output, and ends the connection.
+func (c *Registry) Open(ctx context.Context, opt Options) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	one := &Console{
+		key: opt.Key, id: opt.ID, tty: opt.Terminal, talks: opt.Terminal || opt.Input, clock: opt.Clock,
+		touch: opt.Touch, joined: make(chan struct{}), viewers: map[*viewer]bool{},
 	}
 	var done sync.WaitGroup
-	if driver, can := engine.As[containers.Terminals](w.Driver); can && c.talks {
-		if w.resumed && c.tty {
-			c.recall(ctx, w)
+	if driver, can := engine.As[containers.Terminals](opt.Driver); can && one.talks {
+		if opt.Resumed && one.tty {
+			one.recall(ctx, &opt)
 		}
-		session, err := driver.Attach(ctx, id)
+		session, err := driver.Attach(ctx, opt.ID)
 		if err != nil && !errors.Is(err, containers.ErrNotFound) && ctx.Err() == nil {
-			w.Log.Warn().Err(err).Int64("task", int64(c.key.Task)).Msg("no connection with the task's terminal; trying again")
+			opt.Log.Warn().Err(err).Int64("task", int64(opt.Key.Task)).Msg("no connection with the task's terminal; trying again")
 		}
-		done.Go(func() { c.run(ctx, driver, session) })
+		done.Go(func() { one.run(ctx, driver, session) })
 	}
-	w.consoles.set(c.key.Task, c)
-	w.console = sync.OnceFunc(func() {
-		w.consoles.set(c.key.Task, nil)
+	c.set(opt.Key.Task, one)
+	return sync.OnceFunc(func() {
+		c.set(opt.Key.Task, nil)
 		over := make(chan struct{})
 		go func() { defer close(over); done.Wait() }()
-		last, enough := context.WithTimeout(ctx, lastOutput)
-		wait(last, over) // for the program's last output
-		enough()
-		end()
+		select {
+		case <-over:
+		case <-ctx.Done():
+		case <-time.After(lastOutput):
+		}
+		cancel()
 		<-over
-		c.finish()
+		one.finish()
 	})
 }
 
+// Key returns the attempt.
+func (c *Console) Key() gpu.AttemptKey { return c.key }
+
+// ID returns the container's ID.
+func (c *Console) ID() string { return c.id }
+
+// Talks reports whether the program has a terminal or an input.
+func (c *Console) Talks() bool { return c.talks }
+
 // recall loads the end of the output that an earlier daemon stored, and the engine's output
 // after that time.
-func (c *console) recall(ctx context.Context, w *worker) {
-	lines, err := w.Logs.Tail(int64(c.key.Task), c.key.Attempt, recentLines)
+func (c *Console) recall(ctx context.Context, opt *Options) {
+	lines, err := opt.Logs.Tail(int64(c.key.Task), c.key.Attempt, recentLines)
 	if err != nil {
 		return
 	}
@@ -116,17 +143,17 @@ func (c *console) recall(ctx context.Context, w *worker) {
 	}
 	ctx, enough := context.WithTimeout(ctx, lastOutput)
 	defer enough()
-	err = w.Driver.Logs(ctx, c.id, last, false, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
+	err = opt.Driver.Logs(ctx, c.id, last, false, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
 		add(bytes.TrimSuffix(line, []byte("\r")), partial)
 	})
 	if err != nil {
-		w.Log.Debug().Err(err).Int64("task", int64(c.key.Task)).Msg("what the terminal showed at last is not known")
+		opt.Log.Debug().Err(err).Int64("task", int64(c.key.Task)).Msg("what the terminal showed at last is not known")
 	}
 }
 
 // run copies the program's output until it has ended or ctx ends. It restores a broken
 // connection.
-func (c *console) run(ctx context.Context, driver containers.Terminals, session containers.Session) {
+func (c *Console) run(ctx context.Context, driver containers.Terminals, session containers.Session) {
 	for {
 		if session != nil {
 			c.join(session)
@@ -155,7 +182,7 @@ func (c *console) run(ctx context.Context, driver containers.Terminals, session 
 	}
 }
 
-func (c *console) join(session containers.Session) {
+func (c *Console) join(session containers.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = session
@@ -164,7 +191,7 @@ func (c *console) join(session containers.Session) {
 }
 
 // finish disconnects all viewers after the program has ended.
-func (c *console) finish() {
+func (c *Console) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
@@ -181,7 +208,7 @@ func (c *console) finish() {
 
 // connected waits for a connection to the program. It returns nil if the program has ended
 // or the caller has left.
-func (c *console) connected(ctx context.Context) containers.Session {
+func (c *Console) connected(ctx context.Context) containers.Session {
 	for {
 		c.mu.Lock()
 		session, joined, over := c.session, c.joined, c.over
@@ -198,8 +225,8 @@ func (c *console) connected(ctx context.Context) containers.Session {
 }
 
 // input passes typed data to the program.
-func (c *console) input(ctx context.Context, data []byte) error {
-	c.note()
+func (c *Console) input(ctx context.Context, data []byte) error {
+	c.Touch()
 	session := c.connected(ctx)
 	if session == nil {
 		return io.ErrClosedPipe
@@ -209,20 +236,20 @@ func (c *console) input(ctx context.Context, data []byte) error {
 }
 
 // endInput ends the input. It has no effect on a terminal.
-func (c *console) endInput(ctx context.Context) {
+func (c *Console) endInput(ctx context.Context) {
 	if session := c.connected(ctx); session != nil && !c.tty {
 		_ = session.CloseWrite() // it fails if the program has ended
 	}
 }
 
-func (c *console) resize(ctx context.Context, to api.TerminalSize) {
+func (c *Console) resize(ctx context.Context, to api.TerminalSize) {
 	if session := c.connected(ctx); session != nil && to != (api.TerminalSize{}) {
 		_ = session.Resize(ctx, containers.Size(to)) // a failure affects only the program's display
 	}
 }
 
-// note reports input to the mapper, at most every touchEvery.
-func (c *console) note() {
+// Touch reports input to the mapper, at most every touchEvery.
+func (c *Console) Touch() {
 	now := c.clock.Now()
 	c.mu.Lock()
 	tell := c.touched == 0 || now.Sub(c.touched) >= touchEvery
@@ -236,7 +263,7 @@ func (c *console) note() {
 }
 
 // say shows a line of carma's to everybody who is attached.
-func (c *console) say(text string) {
+func (c *Console) say(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for v := range c.viewers {

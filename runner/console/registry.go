@@ -1,4 +1,4 @@
-package runner
+package console
 
 import (
 	"context"
@@ -8,19 +8,20 @@ import (
 	"carma/mapper/model"
 )
 
-// consoles holds the running containers with their terminals and inputs, if any. The
+// Registry holds the running containers with their terminals and inputs, if any. The
 // workers write it, requests read it.
-type consoles struct {
+type Registry struct {
 	mu      sync.Mutex
-	of      map[model.TaskID]*console
+	of      map[model.TaskID]*Console
 	changed chan struct{} // closed and replaced at every change
 }
 
-func newConsoles() *consoles {
-	return &consoles{of: map[model.TaskID]*console{}, changed: make(chan struct{})}
+// New returns an empty registry.
+func New() *Registry {
+	return &Registry{of: map[model.TaskID]*Console{}, changed: make(chan struct{})}
 }
 
-func (c *consoles) set(task model.TaskID, to *console) {
+func (c *Registry) set(task model.TaskID, to *Console) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if to == nil {
@@ -32,9 +33,9 @@ func (c *consoles) set(task model.TaskID, to *console) {
 	c.changed = make(chan struct{})
 }
 
-// wait returns the console of an attempt. After a restart its worker may need a moment. The
+// Wait returns the console of an attempt. After a restart its worker may need a moment. The
 // result is nil if the console does not appear in time or the attempt has ended.
-func (c *consoles) wait(ctx context.Context, task model.TaskID, attempt int, limit time.Duration) *console {
+func (c *Registry) Wait(ctx context.Context, task model.TaskID, attempt int, limit time.Duration) *Console {
 	over := time.After(limit)
 	for {
 		c.mu.Lock()
@@ -53,8 +54,8 @@ func (c *consoles) wait(ctx context.Context, task model.TaskID, attempt int, lim
 	}
 }
 
-// say shows a line of carma's to everybody who is attached to a task's terminal.
-func (c *consoles) say(task model.TaskID, text string) {
+// Say shows a line of carma's to everybody who is attached to a task's terminal.
+func (c *Registry) Say(task model.TaskID, text string) {
 	c.mu.Lock()
 	found := c.of[task]
 	c.mu.Unlock()
