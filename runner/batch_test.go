@@ -9,11 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/verify"
 )
 
 // tally counts the runs of programs, by the value of an environment variable.
@@ -134,7 +134,7 @@ func TestArrayOfThousand(t *testing.T) {
 		t.Errorf("the diamond ran as %v", order)
 	}
 	g.stop()
-	v, err := Verify(g.dir, "test")
+	v, err := verify.Journal(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 || v.Launches != 1004 || v.Succeeded != 1004 {
 		t.Errorf("the journal: %+v, %v", v, err)
 	}

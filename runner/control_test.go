@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/request"
+	"carma/runner/verify"
 )
 
 // blocker fills both GPUs, so that later submissions wait.
@@ -177,7 +178,7 @@ func TestUpdated(t *testing.T) {
 	g.finished("one")
 	g.finished("two")
 	g.stop()
-	if v, err := Verify(g.dir, "test"); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(g.dir, "test"); err != nil || len(v.Faults) > 0 {
 		t.Errorf("verify: %+v, %v", v, err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"carma/runner/journal"
 	"carma/runner/request"
 	"carma/runner/tasklog"
+	"carma/runner/verify"
 )
 
 var everyWrite = flag.Int("write", 1, "of how many writes TestEveryWrite fails one")
@@ -131,7 +132,7 @@ func (d *tightDisk) play(w *world) {
 	d.complete(w)
 	d.over = true
 	w.end()
-	if v, err := Verify(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
 		w.t.Errorf("the journal is not sound: %v %q", err, v.Faults)
 	}
 }

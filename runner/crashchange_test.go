@@ -13,6 +13,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/verify"
 )
 
 // TestCrashKeepsChanges kills the daemon at each point of a change by a user: the next daemon
@@ -80,7 +81,7 @@ func TestCrashKeepsChanges(t *testing.T) {
 						w.end()
 					}
 				}
-				if v, err := Verify(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
+				if v, err := verify.Journal(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
 					t.Errorf("the journal is not sound: %v %+v", err, v)
 				}
 			})
@@ -125,7 +126,7 @@ func TestCrashKeepsLimits(t *testing.T) {
 				}
 				w.life.die()
 				w.end()
-				if v, err := Verify(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
+				if v, err := verify.Journal(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
 					t.Errorf("the journal is not sound: %v %+v", err, v)
 				}
 			})

@@ -15,6 +15,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/request"
+	"carma/runner/verify"
 )
 
 // measuredRig returns a daemon with carma's own estimator. Its tasks end on command, and its
@@ -136,11 +137,11 @@ func TestUnscored(t *testing.T) {
 func (g *rig) replayed() *mapper.State {
 	g.t.Helper()
 	state := mapper.New(g.opt.Mapper)
-	for p, err := range history(&g.Journal.Reader, 0) {
+	for p, err := range verify.History(&g.Journal.Reader, 0) {
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		state.Step(p.event)
+		state.Step(p.Event)
 	}
 	return state
 }

@@ -9,6 +9,7 @@ import (
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/verify"
 )
 
 // TestBrokenGPUKept: a GPU with a fatal error stays out of service over restarts of the daemon,
@@ -79,7 +80,7 @@ func TestBrokenGPUKept(t *testing.T) {
 	restart()
 	g.finished(ref)
 	g.stop()
-	if v, err := Verify(g.dir, "test"); err != nil || len(v.Faults) > 0 || v.Differs != "" {
+	if v, err := verify.Journal(g.dir, "test"); err != nil || len(v.Faults) > 0 || v.Differs != "" {
 		t.Errorf("verify: %+v, %v", v, err)
 	}
 }

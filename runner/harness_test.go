@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
 
 	"carma/containers"
 	"carma/containers/containerstest"
@@ -16,12 +21,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
-
-	"path/filepath"
-	"slices"
-	"sync"
-	"testing"
-	"time"
+	"carma/runner/verify"
 
 	"github.com/rs/zerolog"
 )
@@ -157,7 +157,7 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 // start runs a daemon; stop ends it and leaves the containers.
 func (g *rig) start() {
 	g.t.Helper()
-	j, err := journal.OpenWith(g.dir, journal.Options{Spare: g.spare, Version: g.opt.Version, Readable: Readable})
+	j, err := journal.OpenWith(g.dir, journal.Options{Spare: g.spare, Version: g.opt.Version, Readable: verify.Readable})
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ import (
 	"carma/runner/journal"
 	"carma/runner/request"
 	"carma/runner/tasklog"
+	"carma/runner/verify"
 
 	"github.com/rs/zerolog"
 )
@@ -359,7 +360,7 @@ func (w *world) play() {
 		w.t.Errorf("containers are left: %v %v", list, err)
 	}
 	w.end()
-	if v, err := Verify(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
 		w.t.Errorf("the journal is not sound: %v %q", err, v.Faults)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/runner/api"
 	"carma/runner/request"
+	"carma/runner/verify"
 )
 
 // TestJobRunsAgain checks that a Job becomes a task of its owner, that the task waits for the
@@ -65,7 +66,7 @@ func TestJobRunsAgain(t *testing.T) {
 	g.finished(ref(again))
 	c.change(id.UID, func(j *containers.Job) { j.Done = true })
 	g.stop()
-	if v, err := Verify(g.dir, "test"); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(g.dir, "test"); err != nil || len(v.Faults) > 0 {
 		t.Errorf("verify: %+v, %v", v, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/notify"
+	"carma/runner/verify"
 )
 
 // relaunched holds the reasons for requeueing of which a message is sent. Other reasons
@@ -23,8 +24,8 @@ var relaunched = map[model.ReasonCode]bool{
 var phaseEnds = map[model.Phase]string{model.Succeeded: api.NotifyFinished, model.Failed: api.NotifyFailed, model.Cancelled: api.NotifyStopped}
 
 // of makes the messages of one event. Equal journals give equal ids.
-func (m *messenger) of(ctx context.Context, p past, faults map[model.GPUID]string) (list []notify.Owned) {
-	switch ev := p.event.(type) {
+func (m *messenger) of(ctx context.Context, p verify.Step, faults map[model.GPUID]string) (list []notify.Owned) {
+	switch ev := p.Event.(type) {
 	case model.Sampled:
 		list = m.ofFaults(p, ev, faults)
 	case model.GPUsFound:
@@ -38,7 +39,7 @@ func (m *messenger) of(ctx context.Context, p past, faults map[model.GPUID]strin
 			list = m.add(list, ev.Task, api.NotifyStarted, model.Reason{}, nil)
 		}
 	}
-	for _, d := range p.decided {
+	for _, d := range p.Decided {
 		switch d := d.(type) {
 		case model.Finish:
 			list = m.add(list, d.Task.ID, phaseEnds[d.Task.Phase], d.Task.Reason, &d.Task)
@@ -57,10 +58,10 @@ func (m *messenger) of(ctx context.Context, p past, faults map[model.GPUID]strin
 			}
 		}
 	}
-	at := model.EventTime(p.event)
+	at := model.EventTime(p.Event)
 	for i := range list {
 		list[i].Time = at.Time()
-		list[i].ID = fmt.Sprintf("%s-%d-%d-%s", m.r.instance, p.seq, i, strconv.FormatInt(int64(at), 36))
+		list[i].ID = fmt.Sprintf("%s-%d-%d-%s", m.r.instance, p.Seq, i, strconv.FormatInt(int64(at), 36))
 	}
 	return list
 }
@@ -82,7 +83,7 @@ func (m *messenger) begins(ev model.Started) bool {
 	return err == nil && len(rec.Task.Attempts) > 0 && rec.Task.Attempts[0].Started >= ev.At
 }
 
-func (m *messenger) fault(_ past, id model.GPUID, text string) notify.Owned {
+func (m *messenger) fault(_ verify.Step, id model.GPUID, text string) notify.Owned {
 	ref := m.r.gpuRef(id)
 	return notify.Owned{UID: -1, Public: text, Message: notify.Message{
 		Event: api.NotifyFault, Name: fmt.Sprintf("GPU %d (%s)", ref.Index, id), Reason: text, GPUs: []int{ref.Index},
@@ -155,12 +156,12 @@ func (m *messenger) addEnd(o *notify.Owned, t *model.Task) {
 const lastLines = 30
 
 // sayIdle adds to the last message for how long the task has done nothing.
-func (m *messenger) sayIdle(list []notify.Owned, p past, d model.Idle) {
+func (m *messenger) sayIdle(list []notify.Owned, p verify.Step, d model.Idle) {
 	rec, err := m.r.Find(d.Task.String())
 	if err != nil || len(list) == 0 {
 		return
 	}
-	at := model.EventTime(p.event)
+	at := model.EventTime(p.Event)
 	o := &list[len(list)-1]
 	o.Reason = idleText(rec, d, at)
 	o.Public = o.Reason

@@ -13,6 +13,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/journal"
 	"carma/runner/notify"
+	"carma/runner/verify"
 )
 
 // Messages are made from the journal, not by the loop, which only wakes the journal's
@@ -165,18 +166,18 @@ func (m *messenger) read(ctx context.Context) (more bool, err error) {
 			return err
 		}
 		begun := seq
-		for p, err := range history(j, seq) {
+		for p, err := range verify.History(j, seq) {
 			if err != nil {
 				return err
 			}
-			if p.seq > last {
+			if p.Seq > last {
 				break
 			}
-			if more = p.seq-begun >= readAtMost; more {
+			if more = p.Seq-begun >= readAtMost; more {
 				break
 			}
 			list = append(list, m.of(ctx, p, faults)...)
-			seq = p.seq
+			seq = p.Seq
 		}
 		return nil
 	})
@@ -237,7 +238,7 @@ func tells(ev model.Event, decisions []model.Decision) bool {
 
 // ofFaults returns the messages about GPUs that a sample finds broken, or healthy again.
 // faults holds the faults reported before.
-func (m *messenger) ofFaults(p past, ev model.Sampled, faults map[model.GPUID]string) (list []notify.Owned) {
+func (m *messenger) ofFaults(p verify.Step, ev model.Sampled, faults map[model.GPUID]string) (list []notify.Owned) {
 	for _, g := range ev.GPUs {
 		was, is := faults[g.ID], g.Fault
 		switch {
@@ -255,7 +256,7 @@ func (m *messenger) ofFaults(p past, ev model.Sampled, faults map[model.GPUID]st
 }
 
 // ofMissing returns the messages about GPUs that a daemon no longer finds.
-func (m *messenger) ofMissing(ctx context.Context, p past, faults map[model.GPUID]string) (list []notify.Owned) {
+func (m *messenger) ofMissing(ctx context.Context, p verify.Step, faults map[model.GPUID]string) (list []notify.Owned) {
 	var pages []model.GPU
 	if m.r.look(ctx, func(s *mapper.State) { pages = s.GPUs() }) != nil {
 		return nil

@@ -19,6 +19,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/verify"
 )
 
 // oldDaemon is the remains of a daemon of an earlier version: its journal, in the rig's
@@ -237,7 +238,7 @@ func goesOn(t *testing.T, g *rig, old *oldDaemon) {
 	}
 	old.once(t)
 	g.eventually("all containers are removed", func() bool { return len(g.containers()) == 0 })
-	v, err := Verify(g.dir, "test")
+	v, err := verify.Journal(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 {
 		t.Errorf("the journal is not sound: %v, %q", err, v.Faults)
 	}

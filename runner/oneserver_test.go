@@ -15,6 +15,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/verify"
 )
 
 // node is the machine of asCluster.
@@ -55,7 +56,7 @@ func TestClusterDecidesAsOneServer(t *testing.T) {
 	}
 	g.stop()
 	g.stop = nil
-	if v, err := Verify(g.dir, "test"); err != nil || v.Differs != "" || len(v.Faults) > 0 || v.Launches < 12 || v.OOMs == 0 {
+	if v, err := verify.Journal(g.dir, "test"); err != nil || v.Differs != "" || len(v.Faults) > 0 || v.Launches < 12 || v.OOMs == 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if launches := g.sameOnOneServer(); launches < 12 {
@@ -88,25 +89,25 @@ func (g *rig) sameOnOneServer() (launches int) {
 	defer j.Close()
 	state, named := mapper.New(mapper.DefaultOptions()), false
 	err = j.View(func(j *journal.Reader) error {
-		for p, err := range history(j, 0) {
+		for p, err := range verify.History(j, 0) {
 			if err != nil {
 				return err
 			}
-			if _, ok := p.event.(model.HostsFound); ok {
+			if _, ok := p.Event.(model.HostsFound); ok {
 				continue // the daemon's own machine, which has no GPUs of the cluster
 			}
-			kind, body, err := model.EncodeEvent(p.event)
+			kind, body, err := model.EncodeEvent(p.Event)
 			if err != nil {
 				return err
 			}
 			named = named || nodes.Match(body)
-			ev, err := model.DecodeEvent(kind, oneServer(g.t, p.event))
+			ev, err := model.DecodeEvent(kind, oneServer(g.t, p.Event))
 			if err != nil {
 				return err
 			}
 			got := state.Step(ev)
-			if a, b := oneServer(g.t, got), oneServer(g.t, p.decided); string(a) != string(b) {
-				g.t.Fatalf("event %d %T: one server decides\n%s, the cluster\n%s", p.seq, p.event, a, b)
+			if a, b := oneServer(g.t, got), oneServer(g.t, p.Decided); string(a) != string(b) {
+				g.t.Fatalf("event %d %T: one server decides\n%s, the cluster\n%s", p.Seq, p.Event, a, b)
 			}
 			for _, d := range got {
 				if _, ok := d.(model.Launch); ok {

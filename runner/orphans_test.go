@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/journal"
+	"carma/runner/verify"
 
 	"github.com/rs/zerolog"
 )
@@ -115,7 +115,7 @@ func TestOlderCopyBesideContainers(t *testing.T) {
 		t.Errorf("%d starts, want 3", n)
 	}
 	g.stop()
-	if v, err := Verify(g.dir, ""); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(g.dir, ""); err != nil || len(v.Faults) > 0 {
 		t.Errorf("history verify: %v, %v", err, v.Faults)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/verify"
 )
 
 // TestRemovedAtItsEnd checks that a task stays removed if it is removed right after its end,
@@ -40,7 +40,7 @@ func TestRemovedAtItsEnd(t *testing.T) {
 		t.Errorf("the one that was not removed: %+v", task)
 	}
 	g.stop()
-	v, err := Verify(g.dir, "test")
+	v, err := verify.Journal(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 || v.Submitted != 31 || v.Succeeded != 31 {
 		t.Errorf("verify: %+v, %v", v, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/verify"
 )
 
 // TestHostResized changes the host memory and processors of a running task. The allocation and
@@ -83,7 +84,7 @@ func TestHostResized(t *testing.T) {
 	_, err = g.api.Update(g.ctx(), second, api.Update{CPUs: new(0.5)})
 	g.refusedTo(err, 409, "task 2 has ended")
 	g.stop()
-	if v, err := Verify(g.dir, "test"); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(g.dir, "test"); err != nil || len(v.Faults) > 0 {
 		t.Errorf("verify: %+v, %v", v, err)
 	}
 }

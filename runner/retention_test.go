@@ -12,6 +12,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/request"
+	"carma/runner/verify"
 )
 
 // done submits n tasks as who, one after the other, and waits for each.
@@ -56,7 +57,7 @@ func (g *rig) keep(k Keep, gone, stay []string) {
 			g.t.Errorf("task %s has gone", ref)
 		}
 	}
-	v, err := Verify(g.dir, "test")
+	v, err := verify.Journal(g.dir, "test")
 	last := 0 // no number is missing
 	for _, ref := range slices.Concat(gone, stay) {
 		n, _ := strconv.Atoi(ref)

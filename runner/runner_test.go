@@ -18,6 +18,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/verify"
 )
 
 const pytorchOOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 39.56 GiB of which 1.00 GiB is free. " +
@@ -411,7 +412,7 @@ func TestVerifyAcceptsWhatHappened(t *testing.T) {
 		g.finished(ref)
 	}
 	g.stop()
-	v, err := Verify(g.dir, "test")
+	v, err := verify.Journal(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 {
 		t.Fatalf("verify: %v, %q", err, v.Faults)
 	}

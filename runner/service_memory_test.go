@@ -10,6 +10,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/helpers"
 	"carma/runner/request"
+	"carma/runner/verify"
 )
 
 // TestHelperBooks: the allocations of helpers and of tasks are shown together and do not exceed
@@ -55,7 +56,7 @@ func TestHelperBooks(t *testing.T) {
 	}
 	g.stop()
 	g.stop = nil
-	if v, err := Verify(g.dir, "test"); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(g.dir, "test"); err != nil || len(v.Faults) > 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

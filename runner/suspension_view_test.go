@@ -14,6 +14,7 @@ import (
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/suspend"
+	"carma/runner/verify"
 )
 
 // happens journals and applies events in one step.
@@ -232,8 +233,8 @@ func TestVerifySuspended(t *testing.T) {
 	}
 	g.inPhase(ref, model.Suspended)
 	g.stop()
-	v, err := Verify(g.dir, "test")
-	if err != nil || len(v.Faults) > 0 || v.Suspended != 3 || v.Resumed != 2 || v.Away != away || away <= 0 {
+	v, err := verify.Journal(g.dir, "test")
+	if err != nil || len(v.Faults) > 0 || v.Suspended != 3 || v.Resumed != 2 || v.SuspendedTime != away || away <= 0 {
 		t.Errorf("%+v, %v; away for %s", v, err, away)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/verify"
 )
 
 // mixed makes a journal with tasks that ran out of memory, failed, were run
@@ -158,7 +158,7 @@ func TestVerifyIgnoresWords(t *testing.T) {
 					t.Errorf("task %d %s: %q", id, task.Phase, task.Reason)
 				}
 			}
-			v, err := Verify(g.dir, "test")
+			v, err := verify.Journal(g.dir, "test")
 			if err != nil || len(v.Faults) > 0 || v.Submitted != 8 || v.Compared < 20 {
 				t.Errorf("verify: %+v, %v", v, err)
 			}
@@ -198,7 +198,7 @@ func TestVerifySeesOtherFigures(t *testing.T) {
 				}
 				return v
 			})
-			v, err := Verify(to, "test")
+			v, err := verify.Journal(to, "test")
 			if err != nil || !done || len(v.Faults) != 1 || !strings.Contains(v.Faults[0], row.kind) {
 				t.Errorf("changed %v; verify: %q, %v", done, v.Faults, err)
 			}

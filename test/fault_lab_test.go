@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/runner"
 	"carma/runner/api"
+	"carma/runner/verify"
 )
 
 // lab is a daemon that will die, with tasks that must not notice. A witness,
@@ -396,9 +396,9 @@ func engineVersion(command string) string {
 }
 
 // verify replays the journal, which must be sound.
-func (l *lab) verify() runner.Verification {
+func (l *lab) verify() verify.Result {
 	l.t.Helper()
-	v, err := runner.Verify(l.dir, "")
+	v, err := verify.Journal(l.dir, "")
 	if err != nil || len(v.Faults) > 0 {
 		l.t.Errorf("the journal is not sound: %v %q", err, v.Faults)
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"carma/runner"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/verify"
 )
 
 // server is a carma daemon: a process with its own data folder and socket. It can
@@ -200,11 +200,11 @@ func (s *server) speed(speed float64) {
 }
 
 // verified replays the journal, in this process and by the command.
-func (s *server) verified() runner.Verification {
+func (s *server) verified() verify.Result {
 	s.t.Helper()
 	defer func(who *syscall.Credential) { s.who = who }(s.who)
 	s.who = nil // the journal is root's
-	v, err := runner.Verify(s.dir, "")
+	v, err := verify.Journal(s.dir, "")
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 type Feature struct {
 	// Name is for people, and never changes.
 	Name string
-	// Items are written as in runner/testdata/journal-items.txt: an event, a
+	// Items are written as in runner/verify/testdata/journal-items.txt: an event, a
 	// decision or a key ("event cancel"), a field of a type ("model.Task.group"),
 	// or a value ("model.Phase=held").
 	Items []string

@@ -12,8 +12,6 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/rs/zerolog"
-
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/engine"
 	"carma/cmd/carma/settings"
@@ -25,6 +23,9 @@ import (
 	"carma/runner/journal"
 	"carma/runner/metrics"
 	"carma/runner/mounts"
+	"carma/runner/verify"
+
+	"github.com/rs/zerolog"
 )
 
 // fewProcessors is the least GOMAXPROCS of the daemon.
@@ -49,7 +50,7 @@ func run(ctx context.Context, config settings.Config, version string, log zerolo
 		return err
 	}
 	j, err := journal.OpenWith(config.DataDir, journal.Options{
-		Outside: outsideWitness(config), Spare: int64(config.JournalReserve), Version: version, Readable: runner.Readable,
+		Outside: outsideWitness(config), Spare: int64(config.JournalReserve), Version: version, Readable: verify.Readable,
 	})
 	if err != nil {
 		return err

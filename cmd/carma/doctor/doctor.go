@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/engine"
 	"carma/cmd/carma/settings"
@@ -23,10 +21,12 @@ import (
 	environments "carma/estimator/environment"
 	"carma/estimator/onnx"
 	"carma/internal/units"
-	"carma/runner"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/verify"
+
+	"github.com/spf13/cobra"
 )
 
 // The results of a check.
@@ -146,7 +146,7 @@ func localChecks(ctx context.Context, config settings.Config, none *api.NoDaemon
 func journalCheck(dir string) api.Check {
 	j, err := journal.OpenReadOnly(dir)
 	if err == nil {
-		err = j.View(runner.Readable)
+		err = j.View(verify.Readable)
 		_ = j.Close()
 	}
 	if !errors.Is(err, journal.ErrNewer) {

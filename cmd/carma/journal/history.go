@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/spf13/cobra"
-
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/settings"
-	"carma/runner"
+	"carma/runner/verify"
+
+	"github.com/spf13/cobra"
 )
 
 // History returns the command carma history.
@@ -61,7 +61,7 @@ Exits with 1 if a check fails.`,
 
 // Verify checks the journal in the folder named by a flag.
 func Verify(a *cli.App, dir, flag string, asJSON bool) error {
-	v, err := runner.Verify(dir, a.Version)
+	v, err := verify.Journal(dir, a.Version)
 	if errors.Is(err, fs.ErrNotExist) {
 		return cli.Usagef("name the daemon's folder with --"+flag, "there is no journal in %s", dir)
 	}
@@ -79,13 +79,13 @@ func Verify(a *cli.App, dir, flag string, asJSON bool) error {
 	return err
 }
 
-func printVerification(a *cli.App, v runner.Verification) error {
+func printVerification(a *cli.App, v verify.Result) error {
 	fmt.Fprintf(a.Out, "events       %d, from number %d on\n", v.Events, v.First)
 	fmt.Fprintf(a.Out, "tasks        %d submitted: %d succeeded, %d failed, %d cancelled, %d unfinished\n",
 		v.Submitted, v.Succeeded, v.Failed, v.Cancelled, v.Unfinished)
 	fmt.Fprintf(a.Out, "launches     %d, of which %d relaunches; %d GPU OOMs\n", v.Launches, v.Relaunches, v.OOMs)
 	if v.Suspended > 0 {
-		fmt.Fprintf(a.Out, "suspended    %d times, of which %d came back; %s off their GPUs\n", v.Suspended, v.Resumed, cli.Age(v.Away))
+		fmt.Fprintf(a.Out, "suspended    %d times, of which %d came back; %s off their GPUs\n", v.Suspended, v.Resumed, cli.Age(v.SuspendedTime))
 	}
 	fmt.Fprintf(a.Out, "GPUs         at most %.0f %% of one reserved, at most %d tasks on one\n", 100*v.MostReserved, v.MostTasks)
 	if v.Differs == "" {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"carma/internal/failpoint"
-	"carma/runner"
 	"carma/runner/api"
+	"carma/runner/verify"
 )
 
 // launch lists the failpoints of a launch. With -short, only these are tested.
@@ -96,7 +96,7 @@ func TestFailpoints(t *testing.T) {
 	d.ends("always", 1)
 	c.empty("lab")
 	d.end(syscall.SIGTERM)
-	if v, err := runner.Verify(filepath.Join(d.root, "d"), ""); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(filepath.Join(d.root, "d"), ""); err != nil || len(v.Faults) > 0 {
 		t.Errorf("the journal is not sound: %v %q", err, v.Faults)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"syscall"
 	"testing"
 
+	"carma/runner/api"
+	"carma/runner/verify"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-
-	"carma/runner"
-	"carma/runner/api"
 )
 
 const labJobs = "/apis/batch/v1/namespaces/lab/jobs"
@@ -157,7 +157,7 @@ func TestJobs(t *testing.T) {
 	})
 	c.empty("lab")
 	d.end(syscall.SIGTERM)
-	if v, err := runner.Verify(d.root+"/d", "test"); err != nil || len(v.Faults) > 0 {
+	if v, err := verify.Journal(d.root+"/d", "test"); err != nil || len(v.Faults) > 0 {
 		t.Errorf("the journal: %+v, %v", v.Faults, err)
 	}
 }

@@ -1,4 +1,4 @@
-package runner
+package verify
 
 import (
 	"encoding/json"
@@ -82,8 +82,8 @@ func Readable(j *journal.Reader) error {
 	return nil
 }
 
-// readableAll is [Readable] for all events that the journal has.
-func readableAll(j *journal.Reader) error {
+// CheckAll is [Readable] for all events that the journal has.
+func CheckAll(j *journal.Reader) error {
 	rows, err := rowsOf(j)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package runner
+package verify
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"carma/runner/journal"
 )
 
-// Verification is the result of [Verify].
-type Verification struct {
+// Result is the result of [Journal].
+type Result struct {
 	Events int64 `json:"events"`
 	// First is the number of the first event checked. It is 1, or the event after the
 	// snapshot if older events were pruned.
@@ -25,11 +25,11 @@ type Verification struct {
 	Cancelled  int           `json:"cancelled"`
 	OOMs       int           `json:"ooms"`
 	Relaunches int           `json:"relaunches"`
-	// Suspended and Resumed count the suspensions and resumes of tasks. Away is the total
+	// Suspended and Resumed count the suspensions and resumes of tasks. SuspendedTime is the total
 	// time between them.
-	Suspended int           `json:"suspended"`
-	Resumed   int           `json:"resumed"`
-	Away      time.Duration `json:"away"`
+	Suspended     int           `json:"suspended"`
+	Resumed       int           `json:"resumed"`
+	SuspendedTime time.Duration `json:"away"`
 	// Unfinished tasks at the end.
 	Unfinished int `json:"unfinished"`
 	// Compared is the number of recorded decisions that this program makes identically.
@@ -48,20 +48,20 @@ type Verification struct {
 // maxFaults is the largest number of faults in a report.
 const maxFaults = 20
 
-// Verify replays the journal in dir through the mapper; a daemon may be running. It checks
+// Journal replays the journal in dir through the mapper; a daemon may be running. It checks
 // after every event that no GPU is over-committed, no attempt starts while another of its
 // task runs and no task is lost. program is this program's version. Decisions that this
 // version has recorded must be derived again, equal by code and figures. Another version's
 // decisions are kept, and are checked as they are.
-func Verify(dir, program string) (Verification, error) {
+func Journal(dir, program string) (Result, error) {
 	j, err := journal.OpenReadOnly(dir)
 	if err != nil {
-		return Verification{}, err
+		return Result{}, err
 	}
 	defer j.Close()
 	v := newVerifier(program)
 	err = j.View(func(j *journal.Reader) error { // the view stays the same, however much is written meanwhile
-		if err := readableAll(j); errors.Is(err, journal.ErrNewer) {
+		if err := CheckAll(j); errors.Is(err, journal.ErrNewer) {
 			return err
 		}
 		err := v.read(j)
@@ -76,7 +76,7 @@ func Verify(dir, program string) (Verification, error) {
 		v.damaged(bad)
 		err = nil
 	}
-	return v.Verification, err
+	return v.Result, err
 }
 
 // damaged adds a fault of the journal itself.
@@ -89,11 +89,11 @@ func (v *verifier) damaged(err error) {
 }
 
 type verifier struct {
-	Verification
+	Result
 	program string // this one
 	by      string // the version that decided, or "" for an older one
 	follow  bool   // stored decisions are applied, not derived
-	other   *difference
+	other   *Difference
 	state   *mapper.State
 	live    map[model.TaskID]int           // the placed attempt
 	left    map[model.TaskID]units.Instant // when each suspended task left its GPUs
@@ -114,17 +114,17 @@ func (v *verifier) read(j *journal.Reader) error {
 		return err
 	}
 	var began units.Instant
-	for p, err := range history(j, v.First-1) {
+	for p, err := range History(j, v.First-1) {
 		if err != nil {
 			return err
 		}
 		if began == 0 {
-			began = model.EventTime(p.event)
+			began = model.EventTime(p.Event)
 		}
-		if c, ok := p.event.(model.Configured); ok {
+		if c, ok := p.Event.(model.Configured); ok {
 			v.by = c.Program
 		}
-		if v.apply(p, p.seq <= last); v.other != nil {
+		if v.apply(p, p.Seq <= last); v.other != nil {
 			return nil
 		}
 	}
@@ -156,30 +156,30 @@ func (v *verifier) start(j *journal.Reader) error {
 
 // step applies an event and returns the decisions on it. The last events before a crash
 // have no stored decisions, because none was carried out.
-func (v *verifier) step(p past, stored bool) []model.Decision {
+func (v *verifier) step(p Step, stored bool) []model.Decision {
 	if v.follow && stored {
-		v.state.Follow(p.event, p.decided)
-		return p.decided
+		v.state.Follow(p.Event, p.Decided)
+		return p.Decided
 	}
-	derived := v.state.Step(p.event)
+	derived := v.state.Step(p.Event)
 	if !stored {
 		return derived
 	}
-	d := differs(p, derived, v.state.DecisionFormat())
+	d := Compare(p, derived, v.state.DecisionFormat())
 	switch {
 	case d == nil:
-		v.Compared += len(p.decided)
+		v.Compared += len(p.Decided)
 	case v.by == v.program && v.program != "":
-		v.fault(p.seq, errors.New(d.String()))
+		v.fault(p.Seq, errors.New(d.String()))
 	default:
 		v.other = d
 	}
 	return derived
 }
 
-func (v *verifier) apply(p past, stored bool) {
+func (v *verifier) apply(p Step, stored bool) {
 	v.Events++
-	switch ev := p.event.(type) {
+	switch ev := p.Event.(type) {
 	case model.TaskSubmitted:
 		v.Submitted++
 	case model.EndRecovered:
@@ -198,18 +198,18 @@ func (v *verifier) apply(p past, stored bool) {
 		}
 	}
 	decisions := v.step(p, stored)
-	v.moved(p.event)
+	v.moved(p.Event)
 	for _, d := range decisions {
 		switch d := d.(type) {
 		case model.Launch:
-			v.launched(p.seq, d)
+			v.launched(p.Seq, d)
 		case model.Finish:
 			v.finished(d.Task.Phase)
 		}
 	}
 	if len(decisions) > 0 {
 		if err := v.state.Audit(); err != nil {
-			v.fault(p.seq, err)
+			v.fault(p.Seq, err)
 		}
 		for _, g := range v.state.GPUs() {
 			v.MostReserved = max(v.MostReserved, float64(g.Reserved)/float64(g.Capacity))
@@ -228,7 +228,7 @@ func (v *verifier) moved(ev model.Event) {
 		v.Suspended++
 	case away && (t == nil || t.Suspension == nil):
 		delete(v.left, id)
-		v.Away += now.Sub(left)
+		v.SuspendedTime += now.Sub(left)
 		if _, back := ev.(model.Resumed); back {
 			v.Resumed++
 		}
