@@ -32,7 +32,7 @@ func (s *State) queueUp(t *model.Task) {
 	s.queue.CountActive(t, 1)
 	if t.Phase == model.Held {
 		if len(t.Attempts) == 0 { // else it has learned what it needs
-			s.learner.appraise(t)
+			s.learner.SetFirstGrant(t)
 		}
 		s.Decide(model.Release{Task: t.ID})
 	}

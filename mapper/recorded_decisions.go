@@ -34,7 +34,7 @@ func (s *State) lookAround() {
 	if !s.Dirty() || s.breakers.IsEngineDown() || s.paused != nil || s.Now() < s.notBefore || s.launchLimitReached() {
 		return
 	}
-	s.learner.learnLoads()
+	s.learner.LearnLoads()
 	if !s.Recorded().HasRegrants(s.DecisionFormat()) {
 		s.shrink()
 	}

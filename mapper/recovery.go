@@ -19,7 +19,7 @@ func (s *State) exited(ev model.Exited) {
 		return
 	}
 	a := t.Current()
-	s.learner.endAttempt(t, a, ev)
+	s.learner.EndAttempt(t, a, ev)
 	a.Peak, a.HostPeak, a.Filled = ev.Peak.Clamp(), ev.HostPeak.Clamp(), ev.Filled
 	oom := ev.Class == model.ExitGPUOOM || ev.Class == model.ExitSuspectedOOM
 	if oom && len(a.Grants) == 0 {
@@ -56,36 +56,17 @@ func (s *State) exited(ev model.Exited) {
 	}
 	switch {
 	case ev.Class == model.ExitOK:
-		s.learner.learn(t, a)
+		s.learner.LearnRun(t, a)
 	case ev.Class == model.ExitGPUOOM && blame.own:
-		s.learner.learnFloor(t, max(ev.Demand, a.Peak))
+		s.learner.LearnFloor(t, max(ev.Demand, a.Peak))
 	default:
-		s.learner.learnFloor(t, a.Peak)
+		s.learner.LearnFloor(t, a.Peak)
 	}
 	s.MarkDirty()
 	held := s.heldAfter(t, ev)
 	t.Hold = nil
 	s.settleEnd(t, a, ev, blame)
 	s.holdAgain(t, held)
-}
-
-// endAttempt records when and how an attempt ended. An attempt that ended before its
-// limit was not stopped by the limit.
-func (ln *learner) endAttempt(t *model.Task, a *model.Attempt, ev model.Exited) {
-	a.Ended, a.Class, a.Code, a.Message = ln.Now(), ev.Class, ev.Code, ev.Message
-	if ev.Finished > 0 {
-		a.Ended = max(min(ev.Finished, ln.Now()), a.Started, a.Launched)
-		if t.TimedOut && t.StopReason.Code == model.ReasonTimeLimit && a.Started > 0 && a.Ended <= ln.LimitEnds(t) {
-			t.TimedOut, t.Phase = false, model.Running // it ended in time, unobserved
-		}
-		if t.SlotUsed && a.Ended <= a.SlotStart().Add(ln.SlotOf(t)) {
-			t.SlotUsed, t.Phase = false, model.Running
-		}
-	}
-	ln.predictor.UpdateWork(t)
-	if a.Started > 0 { // no progress after its end
-		t.Done = min(t.Done, max(0, a.Ended.Sub(a.Started)-a.SuspendedTime).Seconds())
-	}
 }
 
 // retry returns the handler for a task that carma itself has stopped to run it again, or

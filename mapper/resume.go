@@ -102,13 +102,13 @@ func (s *State) exitedWhileSuspended(t *model.Task, ev model.Exited) {
 		t.Phase = model.Stopping
 	}
 	s.unsuspend(t, a)
-	s.learner.endAttempt(t, a, ev)
+	s.learner.EndAttempt(t, a, ev)
 	a.Peak, a.HostPeak = max(a.Peak, ev.Peak.Clamp()), ev.HostPeak.Clamp()
 	s.ReleaseHost(t, a)
 	if ev.Class == model.ExitOK {
-		s.learner.learn(t, a)
+		s.learner.LearnRun(t, a)
 	} else {
-		s.learner.learnFloor(t, a.Peak)
+		s.learner.LearnFloor(t, a.Peak)
 	}
 	s.MarkDirty()
 	held := s.heldAfter(t, ev)

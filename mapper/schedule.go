@@ -22,7 +22,7 @@ func (s *State) schedule() {
 		return
 	}
 	s.ClearDirty()
-	s.learner.learnLoads()
+	s.learner.LearnLoads()
 	s.shrink()
 	s.queue.SortUsers()
 	s.runCycle()

@@ -6,6 +6,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/breaker"
 	"carma/mapper/fairshare"
+	"carma/mapper/learn"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 	"carma/mapper/place"
@@ -27,7 +28,7 @@ type State struct {
 	queue     *queue.Queue
 	reserve   *reserve.Reservations
 	placer    *place.Placer
-	learner   *learner
+	learner   *learn.Learner
 	preempter *preempt.Preempter
 
 	paused    *model.Cordon    // of launching, or nil
@@ -62,7 +63,7 @@ func New(opt model.Options) *State {
 // wire makes the parts that hold nothing but references to others.
 func (s *State) wire() {
 	s.preempter = preempt.New(s.Ledger, s.users, s.predictor, s.queue, s.reserve, s.placer)
-	s.learner = &learner{s.Ledger, s.users, s.predictor, s.queue, s.placer, s.preempter}
+	s.learner = learn.New(s.Ledger, s.predictor, s.queue, s.placer, s.preempter)
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states and equal
@@ -96,7 +97,7 @@ func (s *State) take(ev model.Event) {
 	case model.Sampled:
 		s.sampled(ev)
 	case model.ThroughputReported:
-		s.learner.throughputReported(ev)
+		s.learner.ThroughputReported(ev)
 	case model.LaunchAccepted:
 		s.launchAccepted(ev)
 	case model.Started:

@@ -29,7 +29,7 @@ func (s *State) taskUpdated(ev model.TaskUpdated) {
 	}
 	if (c.Normalize() || c.Host != nil) && !alive && (queued || phase == model.Held) {
 		if c.Normalize() {
-			s.learner.updateWaiting(t, c)
+			s.learner.UpdateWaiting(t, c)
 		}
 		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.MostBookable()) > 0 || t.NoGPU) && s.Recorded().MayEnd(t.ID) {
 			s.finish(t, model.Failed, 0, no.Reason)
@@ -61,48 +61,6 @@ func (s *State) updateAnytime(t *model.Task, c *model.TaskUpdate) {
 	if c.Slot != nil {
 		s.SetSlot(t, *c.Slot)
 		s.SetTimer(s.SlotEnds(t), ledger.Timer{})
-	}
-}
-
-// updateWaiting changes the grant of the next launch of a waiting task. The need raised
-// after a GPU OOM is kept unless there is a new estimate.
-func (ln *learner) updateWaiting(t *model.Task, c *model.TaskUpdate) {
-	if c.GPUs != nil && *c.GPUs != t.GPUs && !t.NoGPU {
-		t.GPUs, t.Seen = max(1, *c.GPUs), nil
-		if len(t.Pinned) < t.GPUs {
-			t.Pinned = nil
-		}
-	}
-	if c.Kind != nil || c.Program != nil {
-		ln.RemoveTask(t)
-		if c.Kind != nil {
-			t.Kind = *c.Kind
-		}
-		if c.Program != nil {
-			t.Program = *c.Program
-		}
-		ln.AddTask(t)
-	}
-	if c.Exclusive != nil {
-		t.Exclusive = *c.Exclusive
-		t.NextExclusive = t.NextExclusive || t.Exclusive
-	}
-	if c.Estimate != nil {
-		t.Estimate = *c.Estimate
-	}
-	if c.Expected != nil {
-		t.Expected, t.Doubt = *c.Expected, 0
-	}
-	ln.placer.Retry(t)
-	ln.predictor.Forget(t)
-	switch {
-	case len(t.Attempts) == 0:
-		ln.appraise(t)
-	case c.Estimate != nil:
-		t.NextGrant, t.NextExclusive, t.Learner = t.Estimate.Memory.Clamp(), t.Exclusive || t.Estimate.WholeGPU, false
-	}
-	if most := ln.Ceiling(ln.Bookable).Of(t.GPUs); most > 0 && t.NextGrant > most && len(t.Attempts) > 0 {
-		t.NextGrant, t.NextExclusive = most, true // more GPUs have less each; it may do with less on each
 	}
 }
 
