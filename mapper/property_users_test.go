@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/explain"
 	"carma/mapper/model"
 
 	"pgregory.net/rapid"
@@ -74,7 +75,7 @@ func (m *machine) checkLaunchQuota(t *rapid.T, l model.Launch) {
 }
 
 // checkQuota checks that a task that waits for a quota would exceed it, and has that reason.
-func (m *machine) checkQuota(t *rapid.T, task model.Task, why Why) {
+func (m *machine) checkQuota(t *rapid.T, task model.Task, why explain.Why) {
 	over := false
 	for _, q := range m.limits(task.Request) {
 		tasks, gpus, memory := m.held(q)

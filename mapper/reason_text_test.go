@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"carma/mapper/explain"
 	"carma/mapper/model"
 )
 
@@ -37,7 +38,7 @@ func say(r model.Reason) string {
 }
 
 // sayWhy formats in one line why a task waits.
-func sayWhy(w Why) string {
+func sayWhy(w explain.Why) string {
 	text := say(w.Binding)
 	if w.Nearest != nil {
 		text = fmt.Sprintf("%d of %d: %s", w.Binding.Count, w.Binding.Limit, sayNot(*w.Nearest))

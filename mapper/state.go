@@ -5,6 +5,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/breaker"
+	"carma/mapper/explain"
 	"carma/mapper/fairshare"
 	"carma/mapper/learn"
 	"carma/mapper/ledger"
@@ -29,6 +30,7 @@ type State struct {
 	reserve   *reserve.Reservations
 	placer    *place.Placer
 	learner   *learn.Learner
+	explainer *explain.Explainer
 	preempter *preempt.Preempter
 
 	paused    *model.Cordon    // of launching, or nil
@@ -63,6 +65,7 @@ func New(opt model.Options) *State {
 // wire makes the parts that hold nothing but references to others.
 func (s *State) wire() {
 	s.preempter = preempt.New(s.Ledger, s.users, s.predictor, s.queue, s.reserve, s.placer)
+	s.explainer = explain.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer)
 	s.learner = learn.New(s.Ledger, s.predictor, s.queue, s.placer, s.preempter)
 }
 

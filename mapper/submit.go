@@ -21,7 +21,7 @@ func (s *State) estimated(ev model.Estimated) {
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
 	s.learner.SetFirstGrant(t)
-	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.MostBookable()) > 0 || t.NoGPU) && s.Recorded().MayEnd(t.ID) {
+	if no := s.explainer.Impossible(t.Request, t.Estimate); no != nil && (len(s.MostBookable()) > 0 || t.NoGPU) && s.Recorded().MayEnd(t.ID) {
 		s.finish(t, model.Failed, 0, no.Reason)
 		return
 	}

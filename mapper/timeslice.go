@@ -1,18 +1,6 @@
 package mapper
 
-import (
-	"time"
-
-	"carma/mapper/model"
-)
-
-// checkSlot rejects a slot that is longer than the server's.
-func (s *State) checkSlot(slot time.Duration) *model.ImpossibleError {
-	if s.Ledger.Options().Slot > 0 && slot > s.Ledger.Options().Slot {
-		return &model.ImpossibleError{Option: "slot", Reason: model.Reason{Code: model.ReasonSlotTooLong, Span: slot, Most: s.Ledger.Options().Slot}}
-	}
-	return nil
-}
+import "carma/mapper/model"
 
 // slotOver requeues a task after its attempt was stopped for others.
 func (s *State) slotOver(t *model.Task, a *model.Attempt) {

@@ -31,7 +31,7 @@ func (s *State) taskUpdated(ev model.TaskUpdated) {
 		if c.Normalize() {
 			s.learner.UpdateWaiting(t, c)
 		}
-		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.MostBookable()) > 0 || t.NoGPU) && s.Recorded().MayEnd(t.ID) {
+		if no := s.explainer.Impossible(t.Request, t.Estimate); no != nil && (len(s.MostBookable()) > 0 || t.NoGPU) && s.Recorded().MayEnd(t.ID) {
 			s.finish(t, model.Failed, 0, no.Reason)
 			return
 		}

@@ -9,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/explain"
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
@@ -87,7 +88,7 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 		return api.Why{}, err
 	}
 	out := api.Why{Task: int64(rec.ID()), Now: r.Clock.Time()}
-	var why mapper.Why
+	var why explain.Why
 	known := false
 	err = r.look(ctx, func(s *mapper.State) {
 		if why, known = s.Why(rec.ID()); known {

@@ -12,20 +12,21 @@ import (
 // allowed lists, for each of our packages, which of our packages it may import.
 var allowed = map[string][]string{
 	"carma/internal/units":                 {},
-	"carma/mapper":                         {"carma/mapper/breaker", "carma/mapper/fairshare", "carma/mapper/learn", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/policy", "carma/mapper/predict", "carma/mapper/preempt", "carma/mapper/queue", "carma/mapper/reserve"},
+	"carma/mapper":                         {"carma/mapper/breaker", "carma/mapper/explain", "carma/mapper/fairshare", "carma/mapper/learn", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/policy", "carma/mapper/predict", "carma/mapper/preempt", "carma/mapper/queue", "carma/mapper/reserve"},
 	"carma/mapper/interference":            {},
 	"carma/mapper/breaker":                 {"carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/reserve":                 {"carma/mapper/ledger", "carma/mapper/model", "carma/mapper/predict", "carma/mapper/queue"},
 	"carma/mapper/place":                   {"carma/mapper/interference", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/policy", "carma/mapper/predict", "carma/mapper/queue", "carma/mapper/reserve"},
 	"carma/mapper/preempt":                 {"carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/predict", "carma/mapper/queue", "carma/mapper/reserve"},
 	"carma/mapper/learn":                   {"carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/predict", "carma/mapper/preempt", "carma/mapper/queue"},
+	"carma/mapper/explain":                 {"carma/mapper/breaker", "carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/queue", "carma/mapper/reserve"},
 	"carma/mapper/queue":                   {"carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/predict"},
 	"carma/mapper/fairshare":               {"carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/predict":                 {"carma/mapper/interference", "carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/ledger":                  {"carma/mapper/model"},
 	"carma/mapper/policy":                  {"carma/mapper/interference", "carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/model":                   {"carma/mapper/interference"},
-	"carma/mapper/words":                   {"carma/mapper", "carma/mapper/model", "carma/mapper/queue"},
+	"carma/mapper/words":                   {"carma/mapper/explain", "carma/mapper/model", "carma/mapper/queue"},
 	"carma/mapper/rules":                   {"carma/mapper", "carma/mapper/model", "carma/mapper/policy"},
 	"carma/mapper/energy":                  {},
 	"carma/mapper/sim":                     {"carma/mapper", "carma/mapper/energy", "carma/mapper/interference", "carma/mapper/model", "carma/mapper/words"},
@@ -88,7 +89,7 @@ var allowed = map[string][]string{
 	"carma/configs/traces/original":        {"carma/configs/traces", "carma/configs/traces/joblog", "carma/configs/workloads"},
 	"carma/configs/traces/load":            {"carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/helios", "carma/configs/traces/joblog", "carma/configs/traces/original", "carma/configs/traces/philly", "carma/configs/traces/sia"},
 	"carma/configs/traces/synth":           {},
-	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/option", "carma/containers/bare", "carma/containers/cdi", "carma/containers/endtext", "carma/estimator", "carma/estimator/command", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/words", "carma/runner/api", "carma/runner/audit", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/devices", "carma/runner/gpu/driverfiles", "carma/runner/helpers", "carma/runner/journal", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/progress", "carma/runner/pull", "carma/runner/rights", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/internal/failpoint", "carma/mapper/model", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/runner/clock", "carma/runner/energy", "carma/runner/monitor", "carma/runner/console", "carma/runner/httplimit", "carma/runner/record", "carma/runner/verify", "carma/runner/request", "carma/runner/engine"},
+	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/option", "carma/containers/bare", "carma/containers/cdi", "carma/containers/endtext", "carma/estimator", "carma/estimator/command", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/words", "carma/runner/api", "carma/runner/audit", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/devices", "carma/runner/gpu/driverfiles", "carma/runner/helpers", "carma/runner/journal", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/progress", "carma/runner/pull", "carma/runner/rights", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/internal/failpoint", "carma/mapper/model", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/runner/clock", "carma/runner/energy", "carma/runner/monitor", "carma/runner/console", "carma/runner/httplimit", "carma/runner/record", "carma/runner/verify", "carma/runner/request", "carma/runner/engine", "carma/runner/jsonform", "carma/mapper/explain"},
 	"carma/runner/verify":                  {"carma/internal/units", "carma/mapper", "carma/mapper/model", "carma/mapper/words", "carma/runner/helpers", "carma/runner/journal", "carma/runner/jsonform", "carma/runner/record"},
 	"carma/runner/web":                     {},
 	"carma/runner/audit":                   {"carma/runner/api"},
@@ -196,7 +197,7 @@ var free = []string{
 
 // pure packages may import only the standard library and the packages in the
 // table.
-var pure = []string{"carma/mapper", "carma/mapper/rules", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/queue", "carma/mapper/reserve", "carma/mapper/place", "carma/mapper/preempt", "carma/mapper/learn", "carma/mapper/policy", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
+var pure = []string{"carma/mapper", "carma/mapper/rules", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/queue", "carma/mapper/reserve", "carma/mapper/place", "carma/mapper/preempt", "carma/mapper/learn", "carma/mapper/explain", "carma/mapper/policy", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
 
 // clusterModule is the module of what needs Kubernetes' client.
 const clusterModule = "../containers/kubernetes"

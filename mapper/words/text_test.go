@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/explain"
 	"carma/mapper/model"
 	"carma/mapper/queue"
 )
@@ -155,22 +155,22 @@ func TestWhy(t *testing.T) {
 	group := &queue.Turn{Later: 1, User: "ada", Account: "lab", Use: 3600, Own: "bob"}
 	turn := &queue.Turn{Later: 2, User: "ada", Use: 180, Own: "bob", OwnUse: 3549}
 	for _, row := range []struct {
-		w    mapper.Why
+		w    explain.Why
 		want string
 	}{
-		{mapper.Why{}, ""},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonTurnedDown, Limit: 1}, Nearest: idle, Away: model.Reason{Code: model.ReasonMadeWay, Task: 7, Span: 90 * time.Second}},
+		{explain.Why{}, ""},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonTurnedDown, Limit: 1}, Nearest: idle, Away: model.Reason{Code: model.ReasonMadeWay, Task: 7, Span: 90 * time.Second}},
 			"suspended 1m30s ago to make way for task 7: GPU 0 has 1 task, an idle GPU is needed"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonWay, Count: 1, Task: 3, GPU: 2}}, "task 3 makes way for it on GPU 2"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonWay, Count: 2, Task: 3, GPU: 2}}, "2 tasks make way for it: task 3 on GPU 2 first"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonAboutToStart}}, "it fits and is about to start"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonTurnedDown, Limit: 1}, Nearest: idle}, "GPU 0 has 1 task, an idle GPU is needed"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle}, "1 of 2 GPUs fit; GPU 0 has 1 task, an idle GPU is needed"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle, Turn: turn},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonWay, Count: 1, Task: 3, GPU: 2}}, "task 3 makes way for it on GPU 2"},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonWay, Count: 2, Task: 3, GPU: 2}}, "2 tasks make way for it: task 3 on GPU 2 first"},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonAboutToStart}}, "it fits and is about to start"},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonTurnedDown, Limit: 1}, Nearest: idle}, "GPU 0 has 1 task, an idle GPU is needed"},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle}, "1 of 2 GPUs fit; GPU 0 has 1 task, an idle GPU is needed"},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle, Turn: turn},
 			"GPU 0 has 1 task, an idle GPU is needed; by fair share 2 later tasks of others go first, as ada has used 0.1 GPU hours and bob 1.0 GPU hours"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonFairShare, Count: 1}, Turn: group},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonFairShare, Count: 1}, Turn: group},
 			"by fair share 1 later task of others goes first, as group lab has used 1.0 GPU hours and bob 0.0 GPU hours"},
-		{mapper.Why{Binding: model.Reason{Code: model.ReasonFairShare, Count: 1}, Turn: &queue.Turn{Later: 1, User: "ada", Own: "bob", OwnUse: 3600}},
+		{explain.Why{Binding: model.Reason{Code: model.ReasonFairShare, Count: 1}, Turn: &queue.Turn{Later: 1, User: "ada", Own: "bob", OwnUse: 3600}},
 			"by fair share 1 later task of others goes first, as ada has used 0.0 GPU hours and bob 1.0 GPU hours"},
 	} {
 		if got := Why(row.w); got != row.want {

@@ -3,13 +3,13 @@ package words
 import (
 	"fmt"
 
-	"carma/mapper"
+	"carma/mapper/explain"
 	"carma/mapper/model"
 	"carma/mapper/queue"
 )
 
 // Why returns, in one line, the reason why a task waits, or "" if it does not.
-func Why(w mapper.Why) string {
+func Why(w explain.Why) string {
 	if text := why(w); w.Away.Code == "" {
 		return text
 	} else {
@@ -17,7 +17,7 @@ func Why(w mapper.Why) string {
 	}
 }
 
-func why(w mapper.Why) string {
+func why(w explain.Why) string {
 	text := Reason(w.Binding)
 	switch w.Binding.Code {
 	case model.ReasonFairShare:
