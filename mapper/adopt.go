@@ -13,7 +13,7 @@ func (s *State) endRecovered(ev model.EndRecovered) {
 	}
 	s.withdrawFrom(t)
 	t.Attempts = ev.Task.Clone().Attempts
-	s.end(t, ev.Task.Phase, ev.Task.Code, ev.Task.Reason)
+	s.lifecycle.End(t, ev.Task.Phase, ev.Task.Code, ev.Task.Reason)
 	s.MarkDirty()
 }
 
@@ -29,7 +29,7 @@ func (s *State) adoptOrphan(ev model.OrphanAdopted) {
 	if a := t.Current(); a != nil { // it ran on, unrecorded
 		a.Ended, a.Class = s.Now(), model.ExitInfrastructure
 		s.withdrawFrom(t)
-		s.enqueue(t, model.Recovering)
+		s.lifecycle.Enqueue(t, model.Recovering)
 	}
 	t.GPUs, t.NoGPU = len(ev.Grants), len(ev.Grants) == 0
 	if missing := ev.Attempt - 1 - lastOf(t); missing > 0 {

@@ -1,8 +1,6 @@
 package mapper
 
-import (
-	"carma/mapper/model"
-)
+import "carma/mapper/model"
 
 // evicted requeues a task after its attempt was stopped for slowing others down.
 func (s *State) evicted(t *model.Task, a *model.Attempt) {
@@ -10,5 +8,5 @@ func (s *State) evicted(t *model.Task, a *model.Attempt) {
 	a.NotAtFault = true
 	t.Moving, t.StopReason = false, model.Reason{}
 	t.Evictions++
-	s.requeue(t, model.Recovering, reason)
+	s.lifecycle.Requeue(t, model.Recovering, reason)
 }

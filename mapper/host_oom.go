@@ -1,8 +1,6 @@
 package mapper
 
-import (
-	"carma/mapper/model"
-)
+import "carma/mapper/model"
 
 // hostAgainFactor is the factor on the host memory used by a run that had too little.
 const hostAgainFactor = 1.5
@@ -18,12 +16,12 @@ func (s *State) hostOverrun(t *model.Task, a *model.Attempt, code int, cause mod
 	used := max(a.HostPeak, a.Host.Memory)
 	switch {
 	case a.Host.Memory >= most:
-		s.finish(t, model.Failed, code, model.Reason{Code: model.ReasonHostAll, Have: a.Host.Memory}.WithCause(cause))
+		s.lifecycle.Finish(t, model.Failed, code, model.Reason{Code: model.ReasonHostAll, Have: a.Host.Memory}.WithCause(cause))
 		return
 	case t.HostOOMs >= s.Ledger.Options().Attempts:
-		s.finish(t, model.Failed, code, cause)
+		s.lifecycle.Finish(t, model.Failed, code, cause)
 		return
 	}
 	t.NextHostGrant = min(used.Scale(hostAgainFactor).Clamp(), most)
-	s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonHostAgain, Have: used, Need: t.NextHostGrant}.WithCause(cause))
+	s.lifecycle.Requeue(t, model.Recovering, model.Reason{Code: model.ReasonHostAgain, Have: used, Need: t.NextHostGrant}.WithCause(cause))
 }

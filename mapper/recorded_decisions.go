@@ -24,7 +24,7 @@ func (s *State) Follow(ev model.Event, decided []model.Decision) {
 	for d := s.Recorded().Next(); d != nil; d = s.Recorded().Next() {
 		s.force(d)
 	}
-	s.followUp()
+	s.lifecycle.FollowUp()
 	s.ClearDecisions()
 	s.MarkDirty()
 }
@@ -37,18 +37,6 @@ func (s *State) lookAround() {
 	s.learner.LearnLoads()
 	if !s.Recorded().HasRegrants(s.DecisionFormat()) {
 		s.shrink()
-	}
-}
-
-// meet applies a recorded Finish or Requeue to a task that is neither placed nor queued.
-func (s *State) meet(t *model.Task, fate model.Decision) {
-	switch d := fate.(type) {
-	case model.Finish:
-		s.end(t, d.Task.Phase, d.Task.Code, d.Task.Reason)
-	case model.Requeue:
-		t.NextGrant, t.NextExclusive = d.Need, d.Alone
-		t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, false, nil, model.Reason{}
-		s.runAgain(t, cmp.Or(d.Phase, model.Recovering), d.Reason)
 	}
 }
 
@@ -66,7 +54,7 @@ func (s *State) force(d model.Decision) {
 	case model.Launch:
 		s.forceLaunch(t, d)
 	case model.Stop:
-		s.forceStop(t, d)
+		s.lifecycle.ForceStop(t, d)
 	case model.GrantChanged:
 		s.forceGrants(t, d)
 	case model.Suspend:
@@ -74,10 +62,10 @@ func (s *State) force(d model.Decision) {
 	case model.Resume:
 		s.forceResume(t, d)
 	case model.Release:
-		s.forceRelease(t)
+		s.lifecycle.ForceRelease(t)
 	case model.Finish, model.Requeue:
 		s.withdrawFrom(t)
-		s.meet(t, d)
+		s.lifecycle.ApplyRecordedEnd(t, d)
 	}
 }
 
@@ -95,7 +83,7 @@ func (s *State) withdrawFrom(t *model.Task) {
 		s.unsuspend(t, a)
 	case t.Phase == model.Suspended:
 		if t.Waiting() {
-			s.dequeue(t)
+			s.lifecycle.Dequeue(t)
 		}
 		a := t.Last()
 		a.Ended = cmp.Or(a.Ended, s.Now())
@@ -103,27 +91,8 @@ func (s *State) withdrawFrom(t *model.Task) {
 		s.ReleaseHost(t, a)
 		s.unsuspend(t, a)
 	case t.Waiting():
-		s.dequeue(t)
+		s.lifecycle.Dequeue(t)
 	}
-}
-
-// dequeue removes a task from its queue.
-func (s *State) dequeue(t *model.Task) {
-	s.queue.Remove(t)
-	s.queue.LeaveBacklog(t)
-	s.preempter.ClearNominations(t)
-	s.users.Dequeued(t)
-	s.reserve.DropHead(t.ID)
-}
-
-// forceRelease queues a task held for dependencies, its delay or its group.
-func (s *State) forceRelease(t *model.Task) {
-	t.Waits, t.Due, t.Hold = nil, 0, nil
-	if t.Phase != model.Held {
-		return // its estimate follows
-	}
-	s.queue.LeaveGroupLine(t)
-	s.queueUp(t)
 }
 
 // forceLaunch repeats a recorded launch, even if its grants exceed what is free now.
@@ -136,9 +105,9 @@ func (s *State) forceLaunch(t *model.Task, d model.Launch) {
 		t.Phase, t.NextExclusive = model.Held, t.Exclusive // for a later attempt; it is not estimated any more
 	}
 	if t.Phase == model.Held {
-		s.forceRelease(t)
+		s.lifecycle.ForceRelease(t)
 	}
-	s.dequeue(t)
+	s.lifecycle.Dequeue(t)
 	s.users.Enqueued(t) // book decrements it
 	gpus := make([]*model.GPU, len(d.Grants))
 	for i, grant := range d.Grants {
@@ -162,22 +131,6 @@ func (s *State) page(grant model.Grant) *model.GPU {
 	s.AddGPU(g)
 	s.placer.InventoryChanged(next)
 	return g
-}
-
-// forceStop stops a task for the recorded reason.
-func (s *State) forceStop(t *model.Task, d model.Stop) {
-	if t.Alive() == nil || t.StopReason.Code != "" {
-		return
-	}
-	code := d.Reason.StopCode()
-	if t.SetStopFlags(code); code == model.ReasonRecalled || code == model.ReasonMoved {
-		t.Recall = &model.PendingRequeue{}
-	}
-	if t.Phase == model.Suspended {
-		s.stopSuspended(t, d.Reason)
-		return
-	}
-	s.preempter.BeginStop(t, d.Reason)
 }
 
 // forceGrants applies the recorded grants of a running attempt.

@@ -63,10 +63,10 @@ func (s *State) exited(ev model.Exited) {
 		s.learner.LearnFloor(t, a.Peak)
 	}
 	s.MarkDirty()
-	held := s.heldAfter(t, ev)
+	held := s.lifecycle.HoldAfter(t, ev)
 	t.Hold = nil
 	s.settleEnd(t, a, ev, blame)
-	s.holdAgain(t, held)
+	s.lifecycle.HoldAgain(t, held)
 }
 
 // retry returns the handler for a task that carma itself has stopped to run it again, or
@@ -88,21 +88,21 @@ func (s *State) retry(t *model.Task) func(*model.Task, *model.Attempt) {
 // settleEnd ends a task whose attempt has ended, or queues it again.
 func (s *State) settleEnd(t *model.Task, a *model.Attempt, ev model.Exited, blame oomAttribution) {
 	if t.TimedOut {
-		s.finish(t, model.Failed, ev.Code, t.StopReason)
+		s.lifecycle.Finish(t, model.Failed, ev.Code, t.StopReason)
 		return
 	}
 	if again := s.retry(t); again != nil && ev.Class != model.ExitOK {
 		again(t, a)
 		return
 	} else if again != nil {
-		s.finish(t, model.Succeeded, 0, model.Reason{})
+		s.lifecycle.Finish(t, model.Succeeded, 0, model.Reason{})
 		return
 	}
 	switch {
 	case t.Phase == model.Stopping:
-		s.finish(t, model.Cancelled, ev.Code, t.StopReason)
+		s.lifecycle.Finish(t, model.Cancelled, ev.Code, t.StopReason)
 	case ev.Class == model.ExitOK:
-		s.finish(t, model.Succeeded, 0, model.Reason{})
+		s.lifecycle.Finish(t, model.Succeeded, 0, model.Reason{})
 	case ev.Class == model.ExitGPUOOM:
 		s.recoverOOM(t, a, blame)
 	case ev.Class == model.ExitSuspectedOOM && s.recoverSuspected(t, a, ev, blame): // it has decided
@@ -113,18 +113,18 @@ func (s *State) settleEnd(t *model.Task, a *model.Attempt, ev model.Exited, blam
 	case t.OverranHost(a, ev.Class):
 		s.hostOverrun(t, a, ev.Code, outcome(ev))
 	case ev.Class == model.ExitCannotStart:
-		s.finish(t, model.Failed, ev.Code, outcome(ev))
+		s.lifecycle.Finish(t, model.Failed, ev.Code, outcome(ev))
 	default: // the program's own fault, or host memory
 		t.Failures++
 		if ev.Again != "" {
-			s.requeue(t, model.Queued, outcome(ev))
+			s.lifecycle.Requeue(t, model.Queued, outcome(ev))
 			return
 		}
 		if t.Failures > t.Retries {
-			s.finish(t, model.Failed, ev.Code, outcome(ev))
+			s.lifecycle.Finish(t, model.Failed, ev.Code, outcome(ev))
 			return
 		}
-		s.requeue(t, model.Queued, model.Reason{Code: model.ReasonRetry, Count: t.Failures, Limit: t.Retries}.WithCause(outcome(ev)))
+		s.lifecycle.Requeue(t, model.Queued, model.Reason{Code: model.ReasonRetry, Count: t.Failures, Limit: t.Retries}.WithCause(outcome(ev)))
 	}
 }
 
@@ -166,16 +166,16 @@ func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
 	if !v.own && t.NotAtFault < s.Ledger.Options().BlamelessRetries {
 		a.NotAtFault = true
 		t.NotAtFault++
-		s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMBlameless}.WithCause(v.reason))
+		s.lifecycle.Requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMBlameless}.WithCause(v.reason))
 		return
 	}
 	t.OOMs++
 	switch {
 	case v.alone && v.demand+s.Ledger.Options().Headroom >= v.most:
-		s.finish(t, model.Failed, a.Code, model.Reason{Code: model.ReasonOOMAlone}.WithCause(v.reason))
+		s.lifecycle.Finish(t, model.Failed, a.Code, model.Reason{Code: model.ReasonOOMAlone}.WithCause(v.reason))
 		return
 	case t.OOMs >= s.Ledger.Options().Attempts:
-		s.finish(t, model.Failed, a.Code, model.Reason{Code: model.ReasonOOMTooOften, Count: t.OOMs}.WithCause(v.reason))
+		s.lifecycle.Finish(t, model.Failed, a.Code, model.Reason{Code: model.ReasonOOMTooOften, Count: t.OOMs}.WithCause(v.reason))
 		return
 	case s.Ledger.Options().Recovery == model.RecoverOriginal:
 		t.NextExclusive = true
@@ -200,10 +200,10 @@ func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
 	}
 	oom := model.Reason{Code: model.ReasonOOM}.WithCause(v.reason)
 	if no := s.users.CheckQuota(t.Request, t.GPUs, t.NextGrant, s.RunsAlone(t)); no != nil {
-		s.finish(t, model.Failed, a.Code, no.Reason.WithCause(oom))
+		s.lifecycle.Finish(t, model.Failed, a.Code, no.Reason.WithCause(oom))
 		return
 	}
-	s.requeue(t, model.Recovering, oom)
+	s.lifecycle.Requeue(t, model.Recovering, oom)
 }
 
 // recoverSuspected requeues a task once with more memory after an error about exhausted
@@ -213,7 +213,7 @@ func (s *State) recoverSuspected(t *model.Task, a *model.Attempt, ev model.Exite
 	if !v.own && t.NotAtFault < s.Ledger.Options().BlamelessRetries {
 		a.NotAtFault = true
 		t.NotAtFault++
-		s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMBlameless}.WithCause(v.reason))
+		s.lifecycle.Requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMBlameless}.WithCause(v.reason))
 		return true
 	}
 	need := min(predict.AfterOOM(max(v.demand, t.NextGrant)), v.most)
@@ -224,7 +224,7 @@ func (s *State) recoverSuspected(t *model.Task, a *model.Attempt, ev model.Exite
 		return false
 	}
 	t.Suspected, t.NextGrant = true, need
-	s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMSuspected, Text: ev.Message}.WithCause(v.reason))
+	s.lifecycle.Requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMSuspected, Text: ev.Message}.WithCause(v.reason))
 	return true
 }
 
@@ -234,7 +234,7 @@ func (s *State) recoverNotAtFault(t *model.Task, a *model.Attempt, ev model.Exit
 	a.NotAtFault = true
 	t.NotAtFault++
 	if t.NotAtFault > s.Ledger.Options().BlamelessRetries {
-		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonTooOften, Count: t.NotAtFault}.WithCause(outcome(ev)))
+		s.lifecycle.Finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonTooOften, Count: t.NotAtFault}.WithCause(outcome(ev)))
 		return
 	}
 	if ev.Class == model.ExitInfrastructure {
@@ -247,21 +247,5 @@ func (s *State) recoverNotAtFault(t *model.Task, a *model.Attempt, ev model.Exit
 	if ev.Class == model.ExitInfrastructure || ev.Class == model.ExitMPSFault { // what failed needs time to recover
 		t.NotBefore = s.Now().Add(s.Ledger.Options().Backoff << min(t.NotAtFault-1, maxBackoffDoublings))
 	}
-	s.requeue(t, model.Recovering, outcome(ev))
-}
-
-// requeue puts a task back into a queue after an attempt.
-func (s *State) requeue(t *model.Task, phase model.Phase, reason model.Reason) {
-	if fate := s.Recorded().End(t.ID); fate != nil {
-		s.meet(t, fate)
-		return
-	}
-	s.runAgain(t, phase, reason)
-}
-
-// runAgain does the work of requeue.
-func (s *State) runAgain(t *model.Task, phase model.Phase, reason model.Reason) {
-	t.Reason, t.Last().Reason = reason, reason
-	s.Decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: phase, Reason: reason})
-	s.enqueue(t, phase)
+	s.lifecycle.Requeue(t, model.Recovering, outcome(ev))
 }

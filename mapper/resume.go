@@ -7,23 +7,6 @@ import (
 	"carma/mapper/model"
 )
 
-func (s *State) resumeAsked(ev model.ResumeAsked) {
-	if t := s.TaskByID(ev.Task); t != nil {
-		s.resumeFitting(t)
-	}
-}
-
-// resumeFitting lets a suspended task resume when there is room.
-func (s *State) resumeFitting(t *model.Task) {
-	if t.Suspension == nil || t.Suspension.Automatic || t.StopReason.Code != "" {
-		return
-	}
-	t.Suspension.Automatic = true
-	if t.Waiting() {
-		s.enqueue(t, model.Suspended)
-	}
-}
-
 // resume places a suspended task, which has already left its queue, on GPUs.
 func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, alone bool) {
 	a := t.Last()
@@ -84,7 +67,7 @@ func (s *State) notResumed(t *model.Task, failure string) {
 	s.addResidue(t)
 	t.Reason = model.Reason{Code: model.ReasonNotResumed, Count: away.Failures, Text: failure}
 	t.NotBefore = s.Now().Add(s.Ledger.Options().Backoff << min(away.Failures-1, maxBackoffDoublings))
-	s.enqueue(t, model.Suspended)
+	s.lifecycle.Enqueue(t, model.Suspended)
 }
 
 // exitedWhileSuspended handles the end of an attempt that was suspended.
@@ -94,7 +77,7 @@ func (s *State) exitedWhileSuspended(t *model.Task, ev model.Exited) {
 		ev.Class = model.ExitInfrastructure // it had no GPU to run out of
 	}
 	if t.Waiting() {
-		s.dequeue(t)
+		s.lifecycle.Dequeue(t)
 	}
 	s.takesAll(t)
 	t.Phase = model.Running
@@ -111,10 +94,10 @@ func (s *State) exitedWhileSuspended(t *model.Task, ev model.Exited) {
 		s.learner.LearnFloor(t, a.Peak)
 	}
 	s.MarkDirty()
-	held := s.heldAfter(t, ev)
+	held := s.lifecycle.HoldAfter(t, ev)
 	t.Hold = nil
 	s.settleEnd(t, a, ev, oomAttribution{})
-	s.holdAgain(t, held)
+	s.lifecycle.HoldAgain(t, held)
 }
 
 // unsuspend ends the suspension of an attempt that ends, and records its duration.
@@ -141,9 +124,9 @@ func (s *State) forceResume(t *model.Task, d model.Resume) {
 	}
 	if !t.Waiting() {
 		t.Suspension.Automatic, t.Hold = true, nil
-		s.enqueue(t, model.Suspended)
+		s.lifecycle.Enqueue(t, model.Suspended)
 	}
-	s.dequeue(t)
+	s.lifecycle.Dequeue(t)
 	s.users.Enqueued(t) // resume decrements it
 	gpus := make([]*model.GPU, len(d.Grants))
 	for i, grant := range d.Grants {

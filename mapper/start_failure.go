@@ -18,10 +18,10 @@ func (s *State) noteStartFailure(t *model.Task, a *model.Attempt, ev model.Exite
 	case t.StartFailuresWhileOthersStart <= s.Ledger.Options().BlamelessRetries:
 	case unknown:
 		t.Last().NotAtFault, t.Last().Class = false, model.ExitCannotStart
-		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonNeverStarted, Count: t.StartFailures}.WithCause(outcome(ev)))
+		s.lifecycle.Finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonNeverStarted, Count: t.StartFailures}.WithCause(outcome(ev)))
 		return
 	default:
-		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonOthersStart, Count: t.StartFailuresWhileOthersStart}.WithCause(outcome(ev)))
+		s.lifecycle.Finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonOthersStart, Count: t.StartFailuresWhileOthersStart}.WithCause(outcome(ev)))
 		return
 	}
 	for _, grant := range grants {
@@ -45,13 +45,13 @@ func (s *State) noteStartFailure(t *model.Task, a *model.Attempt, ev model.Exite
 	}
 	switch fate := s.Recorded().End(t.ID).(type) {
 	case model.Finish:
-		s.meet(t, fate)
+		s.lifecycle.ApplyRecordedEnd(t, fate)
 		return
 	case model.Requeue:
 		t.NextGrant, t.NextExclusive, t.Reason = fate.Need, fate.Alone, fate.Reason
 	}
 	t.Last().Reason = t.Reason
 	s.Decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: from.Phase, Reason: t.Reason})
-	s.enqueueAt(t, from.Phase, from.QueuedAt)
+	s.lifecycle.EnqueueAt(t, from.Phase, from.QueuedAt)
 	t.BlockedAt = from.BlockedAt
 }

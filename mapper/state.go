@@ -9,6 +9,7 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/learn"
 	"carma/mapper/ledger"
+	"carma/mapper/lifecycle"
 	"carma/mapper/model"
 	"carma/mapper/place"
 	"carma/mapper/policy"
@@ -32,6 +33,7 @@ type State struct {
 	learner   *learn.Learner
 	explainer *explain.Explainer
 	preempter *preempt.Preempter
+	lifecycle *lifecycle.Lifecycle
 
 	paused    *model.Cordon    // of launching, or nil
 	notBefore units.Instant    // no launch before this (option Interval)
@@ -43,7 +45,6 @@ type State struct {
 
 // step is the working space of a step; it is not used between steps.
 type step struct {
-	endings  []ending // until followUp
 	critical []*model.Task
 }
 
@@ -67,6 +68,7 @@ func (s *State) wire() {
 	s.preempter = preempt.New(s.Ledger, s.users, s.predictor, s.queue, s.reserve, s.placer)
 	s.explainer = explain.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer)
 	s.learner = learn.New(s.Ledger, s.predictor, s.queue, s.placer, s.preempter)
+	s.lifecycle = lifecycle.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.learner, s.explainer)
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states and equal
@@ -94,9 +96,9 @@ func (s *State) take(ev model.Event) {
 	case model.EngineChanged:
 		s.engineChanged(ev)
 	case model.TaskSubmitted:
-		s.submitted(ev)
+		s.lifecycle.Submitted(ev)
 	case model.Estimated:
-		s.estimated(ev)
+		s.lifecycle.Estimated(ev)
 	case model.Sampled:
 		s.sampled(ev)
 	case model.ThroughputReported:
@@ -108,9 +110,9 @@ func (s *State) take(ev model.Event) {
 	case model.Exited:
 		s.exited(ev)
 	case model.Cancel:
-		s.cancel(ev)
+		s.lifecycle.Cancel(ev)
 	case model.TerminalInput:
-		s.terminalInput(ev)
+		s.lifecycle.TerminalInput(ev)
 	case model.VacatesOnRequest:
 		s.vacatesOnRequest(ev)
 	case model.SuspendedOutOfBand:
@@ -122,17 +124,17 @@ func (s *State) take(ev model.Event) {
 	case model.SuspendDone:
 		s.suspended(ev)
 	case model.ResumeAsked:
-		s.resumeAsked(ev)
+		s.lifecycle.ResumeRequested(ev)
 	case model.Resumed:
 		s.resumed(ev)
 	case model.HoldChanged:
-		s.holdChanged(ev)
+		s.lifecycle.HoldChanged(ev)
 	case model.RequeueRequested:
-		s.requeueRequested(ev)
+		s.lifecycle.RequeueRequested(ev)
 	case model.TaskUpdated:
-		s.taskUpdated(ev)
+		s.lifecycle.TaskUpdated(ev)
 	case model.QueueMoved:
-		s.queueMoved(ev)
+		s.lifecycle.QueueMoved(ev)
 	case model.GPUsCordoned:
 		s.gpusCordoned(ev)
 	case model.CanaryEnded:
@@ -158,7 +160,7 @@ func (s *State) take(ev model.Event) {
 		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
 	}
 	s.preempter.EnforceGrants()
-	s.followUp()
+	s.lifecycle.FollowUp()
 	s.expire() // after the event: an attempt that ends exactly at its limit has met it
 }
 
@@ -187,24 +189,6 @@ func (s *State) configure(ev model.Configured) {
 	s.preempter.HandleAllIdle()
 }
 
-// enqueue puts a task without grants into its queue.
-func (s *State) enqueue(t *model.Task, phase model.Phase) { s.enqueueAt(t, phase, s.Now()) }
-
-func (s *State) enqueueAt(t *model.Task, phase model.Phase, at units.Instant) {
-	t.Phase, t.QueuedAt = phase, at
-	t.Rank = s.queue.RankOf(t)
-	s.placer.Retry(t)
-	s.users.Enqueued(t)
-	s.queue.Add(t)
-	s.queue.UpdateBacklog(t)
-	if s.queue.InSight(t) {
-		s.MarkDirty()
-	}
-	if t.NotBefore > s.Now() {
-		s.SetTimer(t.NotBefore, ledger.Timer{})
-	}
-}
-
 func (s *State) started(ev model.Started) {
 	t := s.TaskByID(ev.Task)
 	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt || t.Current().Started != 0 {
@@ -217,7 +201,7 @@ func (s *State) started(ev model.Started) {
 func (s *State) onStarted(t *model.Task, a *model.Attempt, since units.Instant) {
 	a.Started, t.PacedAt, t.Idle = since, s.Now(), model.Idleness{}
 	s.breakers.StartSucceeded(t, a)
-	s.announceStart(t.ID)
+	s.lifecycle.TaskStarted(t.ID)
 	if t.Phase == model.Launching {
 		t.Phase = model.Running
 	}

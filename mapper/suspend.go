@@ -50,7 +50,7 @@ func (s *State) suspended(ev model.SuspendDone) {
 		s.SetTimer(s.Now().Add(ledger.SuspendedTooLongAfter), ledger.Timer{})
 	}
 	if t.Waiting() {
-		s.enqueue(t, model.Suspended)
+		s.lifecycle.Enqueue(t, model.Suspended)
 	}
 }
 

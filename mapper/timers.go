@@ -1,8 +1,6 @@
 package mapper
 
-import (
-	"carma/mapper/model"
-)
+import "carma/mapper/model"
 
 // expire handles all timers that are due.
 func (s *State) expire() {
@@ -10,7 +8,7 @@ func (s *State) expire() {
 		s.MarkDirty()
 		s.reopen()
 		if s.IsDelay(d) {
-			s.due(s.TaskByID(d.Task))
+			s.lifecycle.DelayEnded(s.TaskByID(d.Task))
 		} else if s.IsIdleCheck(d) {
 			s.preempter.HandleIdle(s.TaskByID(d.Task))
 		} else if s.IsTimeLimit(d) {

@@ -8,5 +8,5 @@ func (s *State) slotOver(t *model.Task, a *model.Attempt) {
 	a.NotAtFault = true
 	t.SlotUsed, t.StopReason = false, model.Reason{}
 	s.queue.PutLast(t)
-	s.requeue(t, model.Queued, reason)
+	s.lifecycle.Requeue(t, model.Queued, reason)
 }

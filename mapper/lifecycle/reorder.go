@@ -1,4 +1,4 @@
-package mapper
+package lifecycle
 
 import (
 	"slices"
@@ -6,12 +6,13 @@ import (
 	"carma/mapper/model"
 )
 
-func (s *State) queueMoved(ev model.QueueMoved) {
-	t := s.TaskByID(ev.Task)
+// QueueMoved moves a waiting task before or behind its user's other tasks in its queue.
+func (lc *Lifecycle) QueueMoved(ev model.QueueMoved) {
+	t := lc.TaskByID(ev.Task)
 	if t == nil || !t.Waiting() {
 		return
 	}
-	line := s.queue.LineOf(t)
+	line := lc.queue.LineOf(t)
 	var mine []*model.Task
 	for _, other := range line.Waiting() {
 		if other.User == t.User {
@@ -35,9 +36,9 @@ func (s *State) queueMoved(ev model.QueueMoved) {
 	for i, other := range order {
 		if seats[i] != other.Position() {
 			other.Seat = &seats[i]
-			s.placer.Retry(other)
+			lc.placer.Retry(other)
 		}
 	}
 	line.Sort()
-	s.MarkDirty()
+	lc.MarkDirty()
 }
