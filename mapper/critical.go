@@ -44,7 +44,7 @@ func (s *State) startCritical(p *cycle) {
 		}
 		if gpus := s.placer.Place(p.Cycle, t); gpus != nil {
 			s.queue.Remove(t)
-			s.bind(t, gpus)
+			s.attempts.Bind(t, gpus)
 			s.placer.UpdateFree(p.Cycle)
 		} else if t.GPUs > 1 && p.Favoured() == nil {
 			s.placer.ReserveCritical(p.Cycle, t)

@@ -20,12 +20,12 @@ func (s *State) MostGPUs() int { return s.explainer.MostGPUs() }
 
 // Why explains the state of an unfinished task; ok is false for any other.
 func (s *State) Why(id model.TaskID) (explain.Why, bool) {
-	now := explain.Launching{NotBefore: s.notBefore, Again: s.again}
+	now := explain.Launching{NotBefore: s.attempts.NotBefore(), Again: s.again}
 	if s.paused != nil {
 		now.Paused = s.pausedFor()
 	}
-	if s.launchLimitReached() {
-		now.InFlight = s.inflightLaunches()
+	if s.attempts.LimitReached() {
+		now.InFlight = s.attempts.InFlight()
 	}
 	return s.explainer.Why(id, now)
 }

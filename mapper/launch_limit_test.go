@@ -50,7 +50,7 @@ func TestLaunchesAtOnce(t *testing.T) {
 	}
 	opt.LaunchesAtOnce = 0
 	w.step(model.Configured{At: w.now, Options: opt, Format: model.DecisionFormat})
-	if n := w.s.inflightLaunches(); n != 0 {
+	if n := w.s.attempts.InFlight(); n != 0 {
 		t.Errorf("without a limit %d launches are counted", n)
 	}
 	if task, _ := w.s.Task(last); task.Phase != model.Launching {

@@ -94,6 +94,3 @@ const stagedFloor = 10 * units.GiB
 // plus oomExtra; after each further one, its next grant times oomAgainFactor. The factor
 // for a neighbour that exceeded its grant is [preempt.GrowFactor].
 const oomAgainFactor = 1.5
-
-// maxBackoffDoublings bounds the back-off: 64 times the option.
-const maxBackoffDoublings = 6

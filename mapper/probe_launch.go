@@ -7,7 +7,7 @@ import (
 
 // launchesPaused reports whether nothing at all is launched now.
 func (s *State) launchesPaused() bool {
-	return s.Now() < s.notBefore || s.breakers.IsEngineOpen() || s.launchLimitReached()
+	return s.Now() < s.attempts.NotBefore() || s.breakers.IsEngineOpen() || s.attempts.LimitReached()
 }
 
 // launchProbe launches one probe task on a paused engine. It prefers a task of a user

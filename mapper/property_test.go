@@ -188,6 +188,12 @@ type machine struct {
 	onWay    []inflightLaunch // launched and not accepted, as far as it counts
 }
 
+// inflightLaunch is an attempt that was launched and not yet accepted.
+type inflightLaunch struct {
+	Task    model.TaskID
+	Attempt int
+}
+
 func newMachine(t *rapid.T) *machine {
 	m := &machine{
 		now: 1, opt: anyOptions(t), up: true,

@@ -40,19 +40,6 @@ func (s *State) cutGrant(g *model.GPU, r *model.Resident) {
 	s.users.Regrant(s.TaskByID(r.Task), g, s.predictor.ShrunkGrant(r))
 }
 
-// learnerGrant returns the grant of a learner on a GPU: all memory that is free there
-// beside the margin, within its user's quota.
-func (s *State) learnerGrant(t *model.Task, g *model.GPU) units.Bytes {
-	grant := s.FreeMemory(g) - s.reserve.Withheld(t, g)
-	if !g.Idle() {
-		grant -= s.Ledger.Options().Margin
-	}
-	if left, bounded := s.users.MemoryLeft(t.User, t.Account); bounded {
-		grant = min(grant, left/units.Bytes(t.GPUs))
-	}
-	return max(grant, t.NextGrant)
-}
-
 // reclaim cuts the margins of learners on a GPU for a task that needs more there: no task
 // has asked for these margins.
 func (s *State) reclaim(g *model.GPU, forTask model.TaskID, missing units.Bytes) {

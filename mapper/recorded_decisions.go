@@ -1,9 +1,6 @@
 package mapper
 
 import (
-	"cmp"
-	"slices"
-
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
@@ -31,7 +28,7 @@ func (s *State) Follow(ev model.Event, decided []model.Decision) {
 
 // lookAround is the part of [State.schedule] that makes no decisions of its own.
 func (s *State) lookAround() {
-	if !s.Dirty() || s.breakers.IsEngineDown() || s.paused != nil || s.Now() < s.notBefore || s.launchLimitReached() {
+	if !s.Dirty() || s.breakers.IsEngineDown() || s.paused != nil || s.Now() < s.attempts.NotBefore() || s.attempts.LimitReached() {
 		return
 	}
 	s.learner.LearnLoads()
@@ -52,108 +49,19 @@ func (s *State) force(d model.Decision) {
 	}
 	switch d := d.(type) {
 	case model.Launch:
-		s.forceLaunch(t, d)
+		s.attempts.ForceLaunch(t, d)
 	case model.Stop:
 		s.lifecycle.ForceStop(t, d)
 	case model.GrantChanged:
-		s.forceGrants(t, d)
+		s.attempts.ForceGrants(t, d)
 	case model.Suspend:
-		s.forceSuspend(t, d)
+		s.attempts.ForceSuspend(t, d)
 	case model.Resume:
-		s.forceResume(t, d)
+		s.attempts.ForceResume(t, d)
 	case model.Release:
 		s.lifecycle.ForceRelease(t)
 	case model.Finish, model.Requeue:
-		s.withdrawFrom(t)
+		s.attempts.Detach(t)
 		s.lifecycle.ApplyRecordedEnd(t, d)
-	}
-}
-
-// withdrawFrom removes a task from its GPUs, or from its queue.
-func (s *State) withdrawFrom(t *model.Task) {
-	switch {
-	case t.Phase.Placed():
-		a := t.Current()
-		a.Ended = cmp.Or(a.Ended, s.Now())
-		s.users.Release(t)
-		s.ReleaseHost(t, a)
-		for _, grant := range a.Grants {
-			s.takeOff(s.GPU(grant.GPU), t.ID)
-		}
-		s.unsuspend(t, a)
-	case t.Phase == model.Suspended:
-		if t.Waiting() {
-			s.lifecycle.Dequeue(t)
-		}
-		a := t.Last()
-		a.Ended = cmp.Or(a.Ended, s.Now())
-		s.takesAll(t)
-		s.ReleaseHost(t, a)
-		s.unsuspend(t, a)
-	case t.Waiting():
-		s.lifecycle.Dequeue(t)
-	}
-}
-
-// forceLaunch repeats a recorded launch, even if its grants exceed what is free now.
-func (s *State) forceLaunch(t *model.Task, d model.Launch) {
-	last := t.Last()
-	if t.Alive() != nil || last != nil && d.Attempt <= last.N || len(d.Grants) != t.GPUs {
-		return // the recorded history contradicts itself; Audit will report it
-	}
-	if t.Phase == model.Estimating {
-		t.Phase, t.NextExclusive = model.Held, t.Exclusive // for a later attempt; it is not estimated any more
-	}
-	if t.Phase == model.Held {
-		s.lifecycle.ForceRelease(t)
-	}
-	s.lifecycle.Dequeue(t)
-	s.users.Enqueued(t) // book decrements it
-	gpus := make([]*model.GPU, len(d.Grants))
-	for i, grant := range d.Grants {
-		gpus[i] = s.page(grant)
-	}
-	s.book(t, gpus, slices.Clone(d.Grants), d.Host, d.Alone, d.Fills)
-	t.Last().N = d.Attempt
-	for _, g := range gpus {
-		g.Bookable = max(g.Bookable, g.Reserved)
-	}
-}
-
-// page returns the ledger's entry of a GPU, and adds it if there is none: the machine may
-// have lost the GPU since.
-func (s *State) page(grant model.Grant) *model.GPU {
-	if g := s.GPU(grant.GPU); g != nil {
-		return g
-	}
-	g := &model.GPU{GPUInfo: model.GPUInfo{ID: grant.GPU, Capacity: grant.Memory}, Missing: true}
-	next := s.placer.NextInRing()
-	s.AddGPU(g)
-	s.placer.InventoryChanged(next)
-	return g
-}
-
-// forceGrants applies the recorded grants of a running attempt.
-func (s *State) forceGrants(t *model.Task, d model.GrantChanged) {
-	a := t.Current()
-	if a == nil || a.N != d.Attempt {
-		return
-	}
-	for _, grant := range d.Grants {
-		g := s.GPU(grant.GPU)
-		r := (*model.Resident)(nil)
-		if g != nil {
-			r = g.Resident(t.ID)
-		}
-		if r == nil {
-			continue
-		}
-		if r.Grant != grant.Memory {
-			s.users.Rebook(t, g, grant.Memory)
-			g.Bookable = max(g.Bookable, g.Reserved)
-		}
-		if r.Used <= r.Grant {
-			r.OverSince = 0
-		}
 	}
 }

@@ -44,12 +44,12 @@ func (s *State) exited(ev model.Exited) {
 	s.predictor.LearnGrowth(t, a)
 	s.users.Release(t)
 	s.ReleaseHost(t, a)
-	s.unsuspend(t, a)
+	s.attempts.EndSuspension(t, a)
 	if ev.Fault == nil {
 		s.breakers.TaskEndedIn(t.Namespace)
 	}
 	for _, grant := range a.Grants {
-		s.takeOff(s.GPU(grant.GPU), t.ID)
+		s.attempts.RemoveFrom(s.GPU(grant.GPU), t.ID)
 	}
 	for _, o := range blame.overusers {
 		s.growGrant(o)
@@ -150,16 +150,6 @@ func outcome(ev model.Exited) model.Reason {
 	return r
 }
 
-func (s *State) takeOff(g *model.GPU, id model.TaskID) {
-	g.Remove(id)
-	s.predictor.TasksChanged([]*model.GPU{g})
-	if g.Idle() {
-		// The last samples were of tasks that have ended.
-		g.SMACT, g.SMOCC, g.DRAMA = 0, 0, 0
-		s.placer.ForgetMissing(g)
-	}
-}
-
 // recoverOOM requeues a task with more memory (see oom_attribution.go), the last time with
 // exclusive GPUs.
 func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
@@ -245,7 +235,7 @@ func (s *State) recoverNotAtFault(t *model.Task, a *model.Attempt, ev model.Exit
 		}
 	}
 	if ev.Class == model.ExitInfrastructure || ev.Class == model.ExitMPSFault { // what failed needs time to recover
-		t.NotBefore = s.Now().Add(s.Ledger.Options().Backoff << min(t.NotAtFault-1, maxBackoffDoublings))
+		t.NotBefore = s.Now().Add(s.attempts.Backoff(t.NotAtFault))
 	}
 	s.lifecycle.Requeue(t, model.Recovering, outcome(ev))
 }

@@ -155,7 +155,7 @@ func (s *State) scanQueue(p *cycle, lanes []queue.Lane) int {
 				if t.NotBefore <= s.Now() && s.breakers.MayLaunch(t) && s.CanFit(t) && !s.reserve.IsBarred(t) && !s.bounded(t) {
 					if gpus := s.placer.Place(p.Cycle, t); gpus != nil {
 						line.Remove(i)
-						s.bind(t, gpus)
+						s.attempts.Bind(t, gpus)
 						launched = true
 						if s.queue.UpdateShareRank(t, lane) || s.preempter.Released() {
 							p.reordered = true

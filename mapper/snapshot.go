@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"carma/internal/units"
+	"carma/mapper/attempt"
 	"carma/mapper/breaker"
 	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
@@ -26,15 +27,15 @@ type snapshot struct {
 	placerSnapshot
 	predictorSnapshot
 	usersSnapshot
-	Paused    *model.Cordon    `json:"paused,omitempty"`
-	NotBefore units.Instant    `json:"not_before,omitempty"`
-	Handing   []inflightLaunch `json:"handing,omitempty"`
-	Again     units.Instant    `json:"again,omitempty"`
+	Paused *model.Cordon `json:"paused,omitempty"`
+	attemptsSnapshot
+	Again units.Instant `json:"again,omitempty"`
 }
 
 // The sections of the parts in packages of their own.
 type (
 	ledgerSnapshot       = ledger.Snapshot
+	attemptsSnapshot     = attempt.Snapshot
 	usersSnapshot        = fairshare.Snapshot
 	predictorSnapshot    = predict.Snapshot
 	placerSnapshot       = place.Snapshot
@@ -50,7 +51,7 @@ const snapshotFormat = 2
 // MarshalJSON writes the whole state; UnmarshalJSON restores an equal one.
 func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
-		Format: snapshotFormat, Paused: s.paused, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again,
+		Format: snapshotFormat, Paused: s.paused, attemptsSnapshot: s.attempts.Save(), Again: s.again,
 		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.Save(), reservationsSnapshot: s.reserve.Save(),
 		placerSnapshot: s.placer.Save(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
 	})
@@ -80,7 +81,8 @@ func (s *State) UnmarshalJSON(b []byte) error {
 // state builds the state that a snapshot describes.
 func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
-	n.paused, n.notBefore, n.inflight, n.again = snap.Paused, snap.NotBefore, snap.Handing, snap.Again
+	n.paused, n.again = snap.Paused, snap.Again
+	n.attempts.Restore(snap.attemptsSnapshot)
 	if err := n.Ledger.Restore(snap.ledgerSnapshot); err != nil {
 		return nil, err
 	}

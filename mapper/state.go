@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"carma/internal/units"
+	"carma/mapper/attempt"
 	"carma/mapper/breaker"
 	"carma/mapper/explain"
 	"carma/mapper/fairshare"
@@ -34,11 +35,10 @@ type State struct {
 	explainer *explain.Explainer
 	preempter *preempt.Preempter
 	lifecycle *lifecycle.Lifecycle
+	attempts  *attempt.Attempts
 
-	paused    *model.Cordon    // of launching, or nil
-	notBefore units.Instant    // no launch before this (option Interval)
-	inflight  []inflightLaunch // launches in flight to the engine, in order
-	again     units.Instant    // when the queues are scheduled again for policy carma
+	paused *model.Cordon // of launching, or nil
+	again  units.Instant // when the queues are scheduled again for policy carma
 
 	step step
 }
@@ -63,12 +63,13 @@ func New(opt model.Options) *State {
 	return s
 }
 
-// wire makes the parts that hold nothing but references to others.
+// wire makes the parts that hold nothing between two steps, and the attempts.
 func (s *State) wire() {
 	s.preempter = preempt.New(s.Ledger, s.users, s.predictor, s.queue, s.reserve, s.placer)
 	s.explainer = explain.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer)
 	s.learner = learn.New(s.Ledger, s.predictor, s.queue, s.placer, s.preempter)
 	s.lifecycle = lifecycle.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.learner, s.explainer)
+	s.attempts = attempt.New(s.Ledger, s.users, s.predictor, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.lifecycle)
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states and equal
@@ -104,9 +105,9 @@ func (s *State) take(ev model.Event) {
 	case model.ThroughputReported:
 		s.learner.ThroughputReported(ev)
 	case model.LaunchAccepted:
-		s.launchAccepted(ev)
+		s.attempts.LaunchAccepted(ev)
 	case model.Started:
-		s.started(ev)
+		s.attempts.Started(ev)
 	case model.Exited:
 		s.exited(ev)
 	case model.Cancel:
@@ -114,19 +115,19 @@ func (s *State) take(ev model.Event) {
 	case model.TerminalInput:
 		s.lifecycle.TerminalInput(ev)
 	case model.VacatesOnRequest:
-		s.vacatesOnRequest(ev)
+		s.attempts.VacatesOnRequest(ev)
 	case model.SuspendedOutOfBand:
-		s.suspendedOutOfBand(ev)
+		s.attempts.SuspendedOutOfBand(ev)
 	case model.DevicesChecked:
 		s.devicesChecked(ev)
 	case model.SuspendAsked:
 		s.preempter.SuspendRequested(ev)
 	case model.SuspendDone:
-		s.suspended(ev)
+		s.attempts.SuspendDone(ev)
 	case model.ResumeAsked:
 		s.lifecycle.ResumeRequested(ev)
 	case model.Resumed:
-		s.resumed(ev)
+		s.attempts.Resumed(ev)
 	case model.HoldChanged:
 		s.lifecycle.HoldChanged(ev)
 	case model.RequeueRequested:
@@ -151,9 +152,9 @@ func (s *State) take(ev model.Event) {
 		s.preempter.Pin(ev)
 	case model.Removed:
 	case model.OrphanAdopted:
-		s.adoptOrphan(ev)
+		s.attempts.AdoptOrphan(ev)
 	case model.EndRecovered:
-		s.endRecovered(ev)
+		s.attempts.EndRecovered(ev)
 	case model.TimerFired:
 		s.SetWake(0)
 	default:
@@ -177,56 +178,8 @@ func (s *State) configure(ev model.Configured) {
 		s.preempter.ClearAllNominations()
 	}
 	s.again = 0
-	if s.Ledger.Options().LaunchesAtOnce == 0 { // a later limit counts the launches from then on
-		s.inflight = nil
-	}
-	if next := s.Now().Add(s.Ledger.Options().Interval); next < s.notBefore { // a shorter interval counts at once
-		s.notBefore = next
-		s.SetTimer(next, ledger.Timer{})
-	}
+	s.attempts.Configured()
 	s.queue.Configured()
 	s.preempter.SetSlotTimers()
 	s.preempter.HandleAllIdle()
-}
-
-func (s *State) started(ev model.Started) {
-	t := s.TaskByID(ev.Task)
-	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt || t.Current().Started != 0 {
-		return
-	}
-	s.onStarted(t, t.Current(), s.Now())
-}
-
-// onStarted records that the container of an attempt has run since an instant.
-func (s *State) onStarted(t *model.Task, a *model.Attempt, since units.Instant) {
-	a.Started, t.PacedAt, t.Idle = since, s.Now(), model.Idleness{}
-	s.breakers.StartSucceeded(t, a)
-	s.lifecycle.TaskStarted(t.ID)
-	if t.Phase == model.Launching {
-		t.Phase = model.Running
-	}
-	for _, grant := range a.Grants {
-		g := s.GPU(grant.GPU)
-		g.ChangedAt = s.Now()
-		g.InvalidateForecast()
-		g.Resident(t.ID).WarmUntil = s.Now().Add(s.Ledger.Options().WarmUp)
-		g.Settle()
-	}
-	s.SetTimer(s.Now().Add(s.Ledger.Options().WarmUp), ledger.Timer{})
-	s.preempter.SetPreemptionTimers(t)
-	for _, grant := range a.Grants { // samples come only when something changes
-		s.preempter.CheckActivity(s.GPU(grant.GPU))
-	}
-	if ends := s.SlotEnds(t); ends != units.Never {
-		s.SetTimer(ends, ledger.Timer{})
-	}
-	if len(t.Expected.Loads) == 0 {
-		s.SetTimer(s.Now().Add(model.SettleTime), ledger.Timer{})
-	}
-	if s.placer.Predicts() {
-		s.SetTimer(since.Add(place.TellWithin), ledger.Timer{})
-	}
-	if t.TimeLimit > 0 {
-		s.SetTimer(since.Add(t.TimeLimit), ledger.Timer{Task: t.ID, Attempt: a.N})
-	}
 }

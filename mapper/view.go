@@ -1,8 +1,6 @@
 package mapper
 
 import (
-	"slices"
-
 	"carma/internal/units"
 	"carma/mapper/breaker"
 	"carma/mapper/fairshare"
@@ -19,13 +17,13 @@ func (s *State) Placed() int {
 func (s *State) Clone() *State {
 	c := *s
 	c.Ledger, c.step = s.Ledger.Clone(), step{}
-	c.inflight = slices.Clone(s.inflight)
 	c.predictor, c.breakers = s.predictor.Clone(c.Ledger), s.breakers.Clone(c.Ledger)
 	c.users = s.users.Clone(c.Ledger)
 	c.queue = s.queue.Clone(c.Ledger, c.users, c.predictor)
 	c.reserve = s.reserve.Clone(c.Ledger, c.predictor, c.queue)
 	c.placer = s.placer.Clone(c.Ledger, c.predictor, c.queue, c.reserve)
 	c.wire()
+	c.attempts.Restore(s.attempts.Save())
 	return &c
 }
 

@@ -1,4 +1,4 @@
-package mapper
+package attempt
 
 import (
 	"slices"
@@ -6,56 +6,58 @@ import (
 	"carma/mapper/model"
 )
 
-func (s *State) endRecovered(ev model.EndRecovered) {
-	t := s.TaskByID(ev.Task.ID)
+// EndRecovered ends a task as an older record says, wherever it is now.
+func (at *Attempts) EndRecovered(ev model.EndRecovered) {
+	t := at.TaskByID(ev.Task.ID)
 	if t == nil || !ev.Task.Phase.Finished() {
 		return
 	}
-	s.withdrawFrom(t)
+	at.Detach(t)
 	t.Attempts = ev.Task.Clone().Attempts
-	s.lifecycle.End(t, ev.Task.Phase, ev.Task.Code, ev.Task.Reason)
-	s.MarkDirty()
+	at.lifecycle.End(t, ev.Task.Phase, ev.Task.Code, ev.Task.Reason)
+	at.MarkDirty()
 }
 
-func (s *State) adoptOrphan(ev model.OrphanAdopted) {
-	t := s.TaskByID(ev.ID)
+// AdoptOrphan adds the attempt of a container that runs and is not recorded.
+func (at *Attempts) AdoptOrphan(ev model.OrphanAdopted) {
+	t := at.TaskByID(ev.ID)
 	if !validGrants(ev.Grants, ev.NoGPU) || !ev.Host.Valid() || ev.Attempt < 1 ||
 		t != nil && t.Last() != nil && t.Last().N >= ev.Attempt {
 		return
 	}
 	if t == nil {
-		t = s.queue.AddOrphan(ev)
+		t = at.queue.AddOrphan(ev)
 	}
 	if a := t.Current(); a != nil { // it ran on, unrecorded
-		a.Ended, a.Class = s.Now(), model.ExitInfrastructure
-		s.withdrawFrom(t)
-		s.lifecycle.Enqueue(t, model.Recovering)
+		a.Ended, a.Class = at.Now(), model.ExitInfrastructure
+		at.Detach(t)
+		at.lifecycle.Enqueue(t, model.Recovering)
 	}
 	t.GPUs, t.NoGPU = len(ev.Grants), len(ev.Grants) == 0
 	if missing := ev.Attempt - 1 - lastOf(t); missing > 0 {
 		t.Attempts = append(t.Attempts, model.Attempt{
-			N: ev.Attempt - 1, Starts: missing, Ended: s.Now(), Class: model.ExitInfrastructure, NotAtFault: true,
+			N: ev.Attempt - 1, Starts: missing, Ended: at.Now(), Class: model.ExitInfrastructure, NotAtFault: true,
 		})
 	}
 	for _, grant := range ev.Grants {
-		for i := range s.page(grant).Residents {
-			s.GPU(grant.GPU).Residents[i].Exclusive = false // the adopted task shares it
+		for i := range at.page(grant).Residents {
+			at.GPU(grant.GPU).Residents[i].Exclusive = false // the adopted task shares it
 		}
 	}
-	decided, notBefore := len(s.Decisions()), s.notBefore
-	s.forceLaunch(t, model.Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants, Host: ev.Host})
-	s.notBefore = notBefore // it was launched earlier
-	s.MarkDirty()
+	decided, notBefore := len(at.Decisions()), at.notBefore
+	at.ForceLaunch(t, model.Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants, Host: ev.Host})
+	at.notBefore = notBefore // it was launched earlier
+	at.MarkDirty()
 	if a := t.Current(); a != nil && a.N == ev.Attempt && a.Started == 0 {
-		since := s.Now()
+		since := at.Now()
 		if ev.Launched > 0 {
-			since = min(ev.Launched, s.Now())
+			since = min(ev.Launched, at.Now())
 			a.Launched = since
 		}
-		s.onStarted(t, a, since)
+		at.onStarted(t, a, since)
 	}
 	// No decision to launch is returned: the attempt already runs.
-	s.Withdraw(decided, func(d model.Decision) bool {
+	at.Withdraw(decided, func(d model.Decision) bool {
 		l, ok := d.(model.Launch)
 		return ok && l.Task == t.ID
 	})
