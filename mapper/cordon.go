@@ -24,7 +24,7 @@ func (s *State) gpusCordoned(ev model.GPUsCordoned) {
 			g.Cordon = s.begin(ev.Closure)
 			g.Changed()
 			if ev.Closure == nil {
-				s.clearFault(g)
+				s.observer.ClearFault(g)
 			}
 			s.placer.ForgetMissing(g)
 		}
@@ -35,6 +35,11 @@ func (s *State) gpusCordoned(ev model.GPUsCordoned) {
 
 func (s *State) launchingPaused(ev model.LaunchingPaused) {
 	s.paused = s.begin(ev.Closure)
+	s.MarkDirty()
+}
+
+func (s *State) engineChanged(ev model.EngineChanged) {
+	s.breakers.EngineChanged(ev.Up, ev.Reason)
 	s.MarkDirty()
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
-	"carma/mapper/preempt"
 )
 
 // oomAttribution says which task or process caused a GPU OOM.
@@ -66,24 +65,6 @@ func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes
 		}
 	}
 	return v
-}
-
-// growGrant raises the grant of a task that exceeds it to growFactor times its use, as
-// far as the card has room.
-func (s *State) growGrant(o overuser) {
-	g, t := o.gpu, s.TaskByID(o.task)
-	r, bookable := g.Resident(o.task), s.Bookable(g)
-	if s.Recorded().HasRegrants(s.DecisionFormat()) {
-		return
-	}
-	s.reclaim(g, r.Task, r.Used.Scale(preempt.GrowFactor)-r.Grant-(bookable-g.OtherProcesses-g.Reserved))
-	grow := min(r.Used.Scale(preempt.GrowFactor)-r.Grant, bookable-g.OtherProcesses-g.Reserved)
-	if grow <= 0 {
-		return
-	}
-	g.Bookable = bookable
-	s.users.Regrant(t, g, r.Grant+grow)
-	t.NextGrant = max(t.NextGrant, min(r.Grant, s.MostBookable().Of(t.GPUs)))
 }
 
 // stagedFloor is the free memory that AEGIS requires after the first GPU OOM; it requires

@@ -53,7 +53,7 @@ func (m *machine) checksDevices(t *rapid.T) {
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
 		id = m.aTask(t)
 	}
-	ev := model.DevicesChecked{At: m.now, Task: id, Attempt: m.tries[id] - rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "attempts ago"), State: rapid.SampledFrom([]model.DeviceState{"", DevicesDenied, DevicesGone}).Draw(t, "state")}
+	ev := model.DevicesChecked{At: m.now, Task: id, Attempt: m.tries[id] - rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "attempts ago"), State: rapid.SampledFrom([]model.DeviceState{"", model.DevicesDenied, model.DevicesGone}).Draw(t, "state")}
 	before, open := m.s.Task(id)
 	m.step(t, ev)
 	after, _ := m.s.Task(id)

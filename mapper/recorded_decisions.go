@@ -33,7 +33,7 @@ func (s *State) lookAround() {
 	}
 	s.learner.LearnLoads()
 	if !s.Recorded().HasRegrants(s.DecisionFormat()) {
-		s.shrink()
+		s.observer.Shrink()
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *State) exited(ev model.Exited) {
 		s.attempts.RemoveFrom(s.GPU(grant.GPU), t.ID)
 	}
 	for _, o := range blame.overusers {
-		s.growGrant(o)
+		s.observer.GrowGrant(o.gpu, o.task)
 	}
 	switch {
 	case ev.Class == model.ExitOK:

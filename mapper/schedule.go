@@ -23,7 +23,7 @@ func (s *State) schedule() {
 	}
 	s.ClearDirty()
 	s.learner.LearnLoads()
-	s.shrink()
+	s.observer.Shrink()
 	s.queue.SortUsers()
 	s.runCycle()
 	s.preempter.Evacuate()

@@ -12,6 +12,7 @@ import (
 	"carma/mapper/ledger"
 	"carma/mapper/lifecycle"
 	"carma/mapper/model"
+	"carma/mapper/observe"
 	"carma/mapper/place"
 	"carma/mapper/policy"
 	"carma/mapper/predict"
@@ -34,6 +35,7 @@ type State struct {
 	learner   *learn.Learner
 	explainer *explain.Explainer
 	preempter *preempt.Preempter
+	observer  *observe.Observer
 	lifecycle *lifecycle.Lifecycle
 	attempts  *attempt.Attempts
 
@@ -68,6 +70,7 @@ func (s *State) wire() {
 	s.preempter = preempt.New(s.Ledger, s.users, s.predictor, s.queue, s.reserve, s.placer)
 	s.explainer = explain.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer)
 	s.learner = learn.New(s.Ledger, s.predictor, s.queue, s.placer, s.preempter)
+	s.observer = observe.New(s.Ledger, s.users, s.predictor, s.placer, s.preempter)
 	s.lifecycle = lifecycle.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.learner, s.explainer)
 	s.attempts = attempt.New(s.Ledger, s.users, s.predictor, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.lifecycle)
 }
@@ -89,11 +92,11 @@ func (s *State) take(ev model.Event) {
 	case model.Configured:
 		s.configure(ev)
 	case model.GPUsFound:
-		s.found(ev)
+		s.observer.GPUsFound(ev)
 	case model.HostsFound:
-		s.hostsFound(ev)
+		s.observer.HostsFound(ev)
 	case model.HelpersBooked:
-		s.helpersBooked(ev)
+		s.observer.HelpersBooked(ev)
 	case model.EngineChanged:
 		s.engineChanged(ev)
 	case model.TaskSubmitted:
@@ -101,7 +104,7 @@ func (s *State) take(ev model.Event) {
 	case model.Estimated:
 		s.lifecycle.Estimated(ev)
 	case model.Sampled:
-		s.sampled(ev)
+		s.observer.Sampled(ev)
 	case model.ThroughputReported:
 		s.learner.ThroughputReported(ev)
 	case model.LaunchAccepted:
@@ -119,7 +122,7 @@ func (s *State) take(ev model.Event) {
 	case model.SuspendedOutOfBand:
 		s.attempts.SuspendedOutOfBand(ev)
 	case model.DevicesChecked:
-		s.devicesChecked(ev)
+		s.observer.DevicesChecked(ev)
 	case model.SuspendAsked:
 		s.preempter.SuspendRequested(ev)
 	case model.SuspendDone:
@@ -141,7 +144,7 @@ func (s *State) take(ev model.Event) {
 	case model.CanaryEnded:
 		s.breakers.CanaryEnded(ev)
 	case model.GPUsReset:
-		s.gpusReset(ev)
+		s.observer.GPUsReset(ev)
 	case model.LaunchingPaused:
 		s.launchingPaused(ev)
 	case model.Reserved:

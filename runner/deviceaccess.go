@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"carma/containers"
-	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
@@ -355,9 +354,9 @@ func (r *Runner) devicesText(l *model.DeviceLoss) string {
 		which = r.gpusText(l.GPUs)
 	}
 	switch l.State {
-	case mapper.DevicesDenied:
+	case model.DevicesDenied:
 		return which + " can no longer be opened in the container (device cgroup)"
-	case mapper.DevicesGone:
+	case model.DevicesGone:
 		return which + " can no longer be opened in the container (the device node is gone)"
 	}
 	return "its GPUs can be opened in the container again"

@@ -76,7 +76,7 @@ func TestFirstGrant(t *testing.T) {
 }
 
 // TestSiblings checks that waiting tasks of the kind get the memory of the first successful
-// run, except those that have been launched, and that runs never started tell nothing.
+// run, unless they were launched before, and that a run without a start changes nothing.
 func TestSiblings(t *testing.T) {
 	ln := begin(t)
 	first, waits, retried := add(ln, 1, "k", model.Running), add(ln, 2, "k", model.Queued), add(ln, 3, "k", model.Recovering)

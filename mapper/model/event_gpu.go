@@ -21,6 +21,14 @@ func (GPUsCordoned) about() TaskID { return 0 }
 // DeviceState is the reason why the programs of an attempt cannot open the devices of its GPUs.
 type DeviceState string
 
+// The states.
+const (
+	// DevicesDenied: the device rules of the container's control group forbid it.
+	DevicesDenied DeviceState = "denied"
+	// DevicesGone: the device nodes were removed, or no driver serves them.
+	DevicesGone DeviceState = "gone"
+)
+
 // DevicesChecked reports that the programs of a running attempt can no longer open the
 // devices of its GPUs, or can open them again. It is for the record and leads to no
 // decision: a program that has a GPU open keeps using it.
