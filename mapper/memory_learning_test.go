@@ -246,7 +246,7 @@ func TestLearnerOOM(t *testing.T) {
 		alone bool
 	}{
 		{predict.AfterOOM(15 * units.GiB), false},
-		{predict.AfterOOM(15 * units.GiB).Scale(oomAgainFactor), false},
+		{predict.AfterOOM(15 * units.GiB).Scale(1.5), false},
 		{settledAt(units.GiB), true}, // at least the known demand
 	} {
 		w.exitWith(model.Exited{Task: a, Class: model.ExitGPUOOM})

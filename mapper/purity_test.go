@@ -22,10 +22,10 @@ var pureImports = []string{"cmp", "container/heap", "encoding/json", "fmt", "mat
 
 // ourImports lists the packages of ours that the core may import. They follow the same
 // rules, and each may import those before it.
-var ourImports = []string{"carma/internal/units", "carma/mapper/interference", "carma/mapper/model", "carma/mapper/ledger", "carma/mapper/policy", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/queue", "carma/mapper/reserve", "carma/mapper/place", "carma/mapper/preempt", "carma/mapper/learn", "carma/mapper/explain", "carma/mapper/observe", "carma/mapper/lifecycle", "carma/mapper/attempt"}
+var ourImports = []string{"carma/internal/units", "carma/mapper/interference", "carma/mapper/model", "carma/mapper/ledger", "carma/mapper/policy", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/queue", "carma/mapper/reserve", "carma/mapper/place", "carma/mapper/preempt", "carma/mapper/learn", "carma/mapper/explain", "carma/mapper/observe", "carma/mapper/lifecycle", "carma/mapper/attempt", "carma/mapper/recovery"}
 
 // coreFolders lists the folders of the core that hold its types, rules and constants.
-var coreFolders = []string{"model", "ledger", "policy", "fairshare", "predict", "breaker", "queue", "reserve", "place", "preempt", "learn", "explain", "observe", "lifecycle", "attempt", "."}
+var coreFolders = []string{"model", "ledger", "policy", "fairshare", "predict", "breaker", "queue", "reserve", "place", "preempt", "learn", "explain", "observe", "lifecycle", "attempt", "recovery", "."}
 
 // coreSources parses the sources of all folders of the core.
 func coreSources(t *testing.T) (all []*ast.File) {

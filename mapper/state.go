@@ -18,6 +18,7 @@ import (
 	"carma/mapper/predict"
 	"carma/mapper/preempt"
 	"carma/mapper/queue"
+	"carma/mapper/recovery"
 	"carma/mapper/reserve"
 )
 
@@ -38,6 +39,7 @@ type State struct {
 	observer  *observe.Observer
 	lifecycle *lifecycle.Lifecycle
 	attempts  *attempt.Attempts
+	recovery  *recovery.Recovery
 
 	paused *model.Cordon // of launching, or nil
 	again  units.Instant // when the queues are scheduled again for policy carma
@@ -73,6 +75,7 @@ func (s *State) wire() {
 	s.observer = observe.New(s.Ledger, s.users, s.predictor, s.placer, s.preempter)
 	s.lifecycle = lifecycle.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.learner, s.explainer)
 	s.attempts = attempt.New(s.Ledger, s.users, s.predictor, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.lifecycle)
+	s.recovery = recovery.New(s.Ledger, s.users, s.predictor, s.breakers, s.queue, s.learner, s.observer, s.lifecycle, s.attempts)
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states and equal
@@ -112,7 +115,7 @@ func (s *State) take(ev model.Event) {
 	case model.Started:
 		s.attempts.Started(ev)
 	case model.Exited:
-		s.exited(ev)
+		s.recovery.Exited(ev)
 	case model.Cancel:
 		s.lifecycle.Cancel(ev)
 	case model.TerminalInput:

@@ -12,7 +12,7 @@ import (
 // allowed lists, for each of our packages, which of our packages it may import.
 var allowed = map[string][]string{
 	"carma/internal/units":                 {},
-	"carma/mapper":                         {"carma/mapper/attempt", "carma/mapper/breaker", "carma/mapper/explain", "carma/mapper/fairshare", "carma/mapper/learn", "carma/mapper/ledger", "carma/mapper/lifecycle", "carma/mapper/model", "carma/mapper/observe", "carma/mapper/place", "carma/mapper/policy", "carma/mapper/predict", "carma/mapper/preempt", "carma/mapper/queue", "carma/mapper/reserve"},
+	"carma/mapper":                         {"carma/mapper/attempt", "carma/mapper/breaker", "carma/mapper/explain", "carma/mapper/fairshare", "carma/mapper/learn", "carma/mapper/ledger", "carma/mapper/lifecycle", "carma/mapper/model", "carma/mapper/observe", "carma/mapper/place", "carma/mapper/policy", "carma/mapper/predict", "carma/mapper/preempt", "carma/mapper/queue", "carma/mapper/recovery", "carma/mapper/reserve"},
 	"carma/mapper/interference":            {},
 	"carma/mapper/breaker":                 {"carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/reserve":                 {"carma/mapper/ledger", "carma/mapper/model", "carma/mapper/predict", "carma/mapper/queue"},
@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"carma/mapper/observe":                 {"carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/predict", "carma/mapper/preempt"},
 	"carma/mapper/lifecycle":               {"carma/mapper/breaker", "carma/mapper/explain", "carma/mapper/fairshare", "carma/mapper/learn", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/preempt", "carma/mapper/queue", "carma/mapper/reserve"},
 	"carma/mapper/attempt":                 {"carma/mapper/breaker", "carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/lifecycle", "carma/mapper/model", "carma/mapper/place", "carma/mapper/predict", "carma/mapper/preempt", "carma/mapper/queue", "carma/mapper/reserve"},
+	"carma/mapper/recovery":                {"carma/mapper/attempt", "carma/mapper/breaker", "carma/mapper/fairshare", "carma/mapper/learn", "carma/mapper/ledger", "carma/mapper/lifecycle", "carma/mapper/model", "carma/mapper/observe", "carma/mapper/predict", "carma/mapper/queue"},
 	"carma/mapper/queue":                   {"carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/predict"},
 	"carma/mapper/fairshare":               {"carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/predict":                 {"carma/mapper/interference", "carma/mapper/ledger", "carma/mapper/model"},
@@ -200,7 +201,7 @@ var free = []string{
 
 // pure packages may import only the standard library and the packages in the
 // table.
-var pure = []string{"carma/mapper", "carma/mapper/rules", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/queue", "carma/mapper/reserve", "carma/mapper/place", "carma/mapper/preempt", "carma/mapper/learn", "carma/mapper/explain", "carma/mapper/observe", "carma/mapper/lifecycle", "carma/mapper/attempt", "carma/mapper/policy", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
+var pure = []string{"carma/mapper", "carma/mapper/rules", "carma/mapper/fairshare", "carma/mapper/predict", "carma/mapper/breaker", "carma/mapper/queue", "carma/mapper/reserve", "carma/mapper/place", "carma/mapper/preempt", "carma/mapper/learn", "carma/mapper/explain", "carma/mapper/observe", "carma/mapper/lifecycle", "carma/mapper/attempt", "carma/mapper/recovery", "carma/mapper/policy", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
 
 // clusterModule is the module of what needs Kubernetes' client.
 const clusterModule = "../containers/kubernetes"

@@ -60,7 +60,7 @@ type Grant struct {
 // Class is the kind of an attempt's end, as recovery distinguishes it.
 type Class string
 
-// The classes. What recovery does with each is in recovery.go.
+// The classes. Package recovery says what follows each.
 const (
 	ExitOK             Class = "ok"
 	ExitProgram        Class = "program"           // the program's own fault

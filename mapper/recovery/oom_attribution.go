@@ -1,4 +1,4 @@
-package mapper
+package recovery
 
 import (
 	"slices"
@@ -26,14 +26,14 @@ type overuser struct {
 // attributeOOM finds out whether a task that ran out of memory had exceeded its own
 // grant. If it had not, and others left no room for that grant, the neighbours that
 // exceed theirs or other processes caused the OOM.
-func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes) oomAttribution {
+func (rc *Recovery) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes) oomAttribution {
 	grant := a.Grants[0].Memory
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
 	}
-	v := oomAttribution{own: true, demand: max(demand, grant), most: s.MostFor(t.GPUs), alone: s.GPU(a.Grants[0].GPU).ExclusivelyUsed()}
+	v := oomAttribution{own: true, demand: max(demand, grant), most: rc.MostFor(t.GPUs), alone: rc.GPU(a.Grants[0].GPU).ExclusivelyUsed()}
 	if t.Learner && v.demand >= v.most { // it had all there is: by its grant, or because it had no neighbours
-		v.alone = !slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return len(s.GPU(g.GPU).Residents) > 1 })
+		v.alone = !slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return len(rc.GPU(g.GPU).Residents) > 1 })
 	}
 	if demand > grant {
 		v.reason = model.Reason{Code: model.ReasonWantedMore, Need: demand, Have: grant}
@@ -41,9 +41,9 @@ func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes
 	}
 	v.reason = model.Reason{Code: model.ReasonRanOut, Have: grant}
 	for _, grant := range a.Grants {
-		g := s.GPU(grant.GPU)
-		if s.FreeMemory(g) >= 0 {
-			if o := g.OverranBeside(t.ID, a, s.Now()); o != nil && v.own {
+		g := rc.GPU(grant.GPU)
+		if rc.FreeMemory(g) >= 0 {
+			if o := g.OverranBeside(t.ID, a, rc.Now()); o != nil && v.own {
 				v.own = false
 				v.reason = model.Reason{Code: model.ReasonNeighbour, Task: o.Task, Have: o.Used, Of: o.Grant, GPU: g.Index}
 			}
@@ -53,7 +53,7 @@ func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes
 			v.own = false
 			v.reason = model.Reason{Code: model.ReasonForeignUse, Have: g.OtherProcesses, GPU: g.Index}
 		}
-		if s.Ledger.Options().Booking == model.BookSamples {
+		if rc.Options().Booking == model.BookSamples {
 			continue // without grants no task can exceed one
 		}
 		for _, r := range g.Residents {
@@ -66,12 +66,3 @@ func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes
 	}
 	return v
 }
-
-// stagedFloor is the free memory that AEGIS requires after the first GPU OOM; it requires
-// twice as much after the second.
-const stagedFloor = 10 * units.GiB
-
-// The grant of a task after its own GPU OOM: after the first, its demand times oomFactor
-// plus oomExtra; after each further one, its next grant times oomAgainFactor. The factor
-// for a neighbour that exceeded its grant is [preempt.GrowFactor].
-const oomAgainFactor = 1.5

@@ -1,4 +1,4 @@
-package mapper
+package recovery
 
 import "carma/mapper/model"
 
@@ -7,21 +7,21 @@ const hostAgainFactor = 1.5
 
 // hostOverrun handles the end of an attempt that ran out of host memory without a request
 // for an amount: the next attempt is allocated more, as after a GPU OOM.
-func (s *State) hostOverrun(t *model.Task, a *model.Attempt, code int, cause model.Reason) {
+func (rc *Recovery) hostOverrun(t *model.Task, a *model.Attempt, code int, cause model.Reason) {
 	t.HostOOMs++
 	most := a.Host.Memory
-	if h := s.Host(a.Host.Node); h != nil && h.Known {
+	if h := rc.Host(a.Host.Node); h != nil && h.Known {
 		most = h.MaxMemory()
 	}
 	used := max(a.HostPeak, a.Host.Memory)
 	switch {
 	case a.Host.Memory >= most:
-		s.lifecycle.Finish(t, model.Failed, code, model.Reason{Code: model.ReasonHostAll, Have: a.Host.Memory}.WithCause(cause))
+		rc.lifecycle.Finish(t, model.Failed, code, model.Reason{Code: model.ReasonHostAll, Have: a.Host.Memory}.WithCause(cause))
 		return
-	case t.HostOOMs >= s.Ledger.Options().Attempts:
-		s.lifecycle.Finish(t, model.Failed, code, cause)
+	case t.HostOOMs >= rc.Options().Attempts:
+		rc.lifecycle.Finish(t, model.Failed, code, cause)
 		return
 	}
 	t.NextHostGrant = min(used.Scale(hostAgainFactor).Clamp(), most)
-	s.lifecycle.Requeue(t, model.Recovering, model.Reason{Code: model.ReasonHostAgain, Have: used, Need: t.NextHostGrant}.WithCause(cause))
+	rc.lifecycle.Requeue(t, model.Recovering, model.Reason{Code: model.ReasonHostAgain, Have: used, Need: t.NextHostGrant}.WithCause(cause))
 }
