@@ -27,7 +27,7 @@ import (
 //   - GPUs are reserved or nominated for waiting tasks only.
 func (s *State) Audit() error {
 	waiting := s.queue.WaitingTasks()
-	if err := s.auditPlaces(waiting); err != nil {
+	if err := auditPlaces(s.Ledger, waiting); err != nil {
 		return err
 	}
 	if err := s.queue.Audit(); err != nil {
@@ -55,24 +55,24 @@ func (s *State) Audit() error {
 
 // auditPlaces checks that the ledger, the tasks and the queues agree about where each
 // task is.
-func (s *State) auditPlaces(waiting map[model.TaskID]int) error {
+func auditPlaces(l *ledger.Ledger, waiting map[model.TaskID]int) error {
 	places := map[model.TaskID]int{}
-	for i, g := range s.GPUList() {
-		if s.GPU(g.ID) != g || g.Pos() != i || i > 0 && ledger.CompareGPUs(s.GPUList()[i-1], g) >= 0 {
+	for i, g := range l.GPUList() {
+		if l.GPU(g.ID) != g || g.Pos() != i || i > 0 && ledger.CompareGPUs(l.GPUList()[i-1], g) >= 0 {
 			return fmt.Errorf("GPU %d (%s) is not where it belongs in the ledger", g.Index, g.ID)
 		}
-		if err := s.AuditGPU(g); err != nil {
+		if err := l.AuditGPU(g); err != nil {
 			return err
 		}
 		for _, r := range g.Residents {
 			places[r.Task]++
 		}
 	}
-	if err := s.AuditHosts(); err != nil {
+	if err := l.AuditHosts(); err != nil {
 		return err
 	}
-	for _, t := range s.TaskList() {
-		if err := s.AuditTask(t, places[t.ID], waiting[t.ID]); err != nil {
+	for _, t := range l.TaskList() {
+		if err := l.AuditTask(t, places[t.ID], waiting[t.ID]); err != nil {
 			return err
 		}
 	}

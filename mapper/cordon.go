@@ -1,19 +1,20 @@
 package mapper
 
 import (
+	"carma/internal/units"
 	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
-// begin returns a cordon that begins now, or nil if c is nil or has expired.
-func (s *State) begin(c *model.Cordon) *model.Cordon {
-	if c == nil || c.Expired(s.Now()) {
+// beginCordon returns a cordon that begins now, or nil if c is nil or has expired.
+func beginCordon(l *ledger.Ledger, c *model.Cordon) *model.Cordon {
+	if c == nil || c.Expired(l.Now()) {
 		return nil
 	}
 	n := *c
-	n.Since, n.Until = s.Now(), max(0, n.Until)
+	n.Since, n.Until = l.Now(), max(0, n.Until)
 	if n.Until > 0 {
-		s.SetTimer(n.Until, ledger.Timer{})
+		l.SetTimer(n.Until, ledger.Timer{})
 	}
 	return &n
 }
@@ -21,7 +22,7 @@ func (s *State) begin(c *model.Cordon) *model.Cordon {
 func (s *State) gpusCordoned(ev model.GPUsCordoned) {
 	for _, id := range ev.GPUs {
 		if g := s.GPU(id); g != nil {
-			g.Cordon = s.begin(ev.Closure)
+			g.Cordon = beginCordon(s.Ledger, ev.Closure)
 			g.Changed()
 			if ev.Closure == nil {
 				s.observer.ClearFault(g)
@@ -34,12 +35,7 @@ func (s *State) gpusCordoned(ev model.GPUsCordoned) {
 }
 
 func (s *State) launchingPaused(ev model.LaunchingPaused) {
-	s.paused = s.begin(ev.Closure)
-	s.MarkDirty()
-}
-
-func (s *State) engineChanged(ev model.EngineChanged) {
-	s.breakers.EngineChanged(ev.Up, ev.Reason)
+	s.paused = beginCordon(s.Ledger, ev.Closure)
 	s.MarkDirty()
 }
 
@@ -63,11 +59,11 @@ func (s *State) reopen() {
 // launching is not paused.
 func (s *State) Paused() *model.Cordon { return s.paused }
 
-// pausedFor returns the pause as a reason.
-func (s *State) pausedFor() model.Reason {
-	r := model.Reason{Code: model.ReasonPaused, Name: s.paused.By, Text: s.paused.Why}
-	if s.paused.Until > 0 {
-		r.Span = s.paused.Until.Sub(s.Now())
+// pauseReason returns a pause of launching as a reason.
+func pauseReason(c *model.Cordon, now units.Instant) model.Reason {
+	r := model.Reason{Code: model.ReasonPaused, Name: c.By, Text: c.Why}
+	if c.Until > 0 {
+		r.Span = c.Until.Sub(now)
 	}
 	return r
 }

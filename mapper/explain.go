@@ -20,9 +20,9 @@ func (s *State) MostGPUs() int { return s.explainer.MostGPUs() }
 
 // Why explains the state of an unfinished task; ok is false for any other.
 func (s *State) Why(id model.TaskID) (explain.Why, bool) {
-	now := explain.Launching{NotBefore: s.attempts.NotBefore(), Again: s.again}
+	now := explain.Launching{NotBefore: s.attempts.NotBefore(), Again: s.scheduler.again}
 	if s.paused != nil {
-		now.Paused = s.pausedFor()
+		now.Paused = pauseReason(s.paused, s.Now())
 	}
 	if s.attempts.LimitReached() {
 		now.InFlight = s.attempts.InFlight()

@@ -342,9 +342,9 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.s.Now() < m.nextLaunch() || m.handsFull() || !why.Recovery && m.recoveryFirst() {
 			continue
 		}
-		if m.s.again > m.s.Now() && m.s.placer.Fits(&task, why.Fits) {
-			if !m.s.placer.Predicts() || m.s.again > m.s.Now().Add(place.ForecastValid) {
-				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
+		if m.s.scheduler.again > m.s.Now() && m.s.placer.Fits(&task, why.Fits) {
+			if !m.s.placer.Predicts() || m.s.scheduler.again > m.s.Now().Add(place.ForecastValid) {
+				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.scheduler.again, m.s.Now())
 			}
 			continue // it fits at a later time, and the timer for the next check is set
 		}

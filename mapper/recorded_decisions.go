@@ -17,24 +17,15 @@ func (s *State) Follow(ev model.Event, decided []model.Decision) {
 	s.SetRecorded(decided)
 	defer s.ClearRecorded()
 	s.take(ev)
-	s.lookAround()
+	if s.paused == nil {
+		s.scheduler.updateGrants()
+	}
 	for d := s.Recorded().Next(); d != nil; d = s.Recorded().Next() {
 		s.force(d)
 	}
 	s.lifecycle.FollowUp()
 	s.ClearDecisions()
 	s.MarkDirty()
-}
-
-// lookAround is the part of [State.schedule] that makes no decisions of its own.
-func (s *State) lookAround() {
-	if !s.Dirty() || s.breakers.IsEngineDown() || s.paused != nil || s.Now() < s.attempts.NotBefore() || s.attempts.LimitReached() {
-		return
-	}
-	s.learner.LearnLoads()
-	if !s.Recorded().HasRegrants(s.DecisionFormat()) {
-		s.observer.Shrink()
-	}
 }
 
 // force applies a recorded decision that the event did not lead to.

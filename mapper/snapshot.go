@@ -51,7 +51,7 @@ const snapshotFormat = 2
 // MarshalJSON writes the whole state; UnmarshalJSON restores an equal one.
 func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snapshot{
-		Format: snapshotFormat, Paused: s.paused, attemptsSnapshot: s.attempts.Save(), Again: s.again,
+		Format: snapshotFormat, Paused: s.paused, attemptsSnapshot: s.attempts.Save(), Again: s.scheduler.again,
 		ledgerSnapshot: s.Save(), breakersSnapshot: s.breakers.Save(), queueSnapshot: s.queue.Save(), reservationsSnapshot: s.reserve.Save(),
 		placerSnapshot: s.placer.Save(), predictorSnapshot: s.predictor.Save(), usersSnapshot: s.users.Save(),
 	})
@@ -81,7 +81,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 // state builds the state that a snapshot describes.
 func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
-	n.paused, n.again = snap.Paused, snap.Again
+	n.paused, n.scheduler.again = snap.Paused, snap.Again
 	n.attempts.Restore(snap.attemptsSnapshot)
 	if err := n.Ledger.Restore(snap.ledgerSnapshot); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (snap *snapshot) state() (*State, error) {
 		return nil, err
 	}
 	n.placer.Restore(snap.placerSnapshot)
-	if err := n.auditPlaces(n.queue.WaitingTasks()); err != nil { // what follows reads the grants of tasks
+	if err := auditPlaces(n.Ledger, n.queue.WaitingTasks()); err != nil { // what follows reads the grants of tasks
 		return nil, err
 	}
 	n.queue.Rebuild(n.TaskList())

@@ -3,7 +3,6 @@ package mapper
 import (
 	"fmt"
 
-	"carma/internal/units"
 	"carma/mapper/attempt"
 	"carma/mapper/breaker"
 	"carma/mapper/explain"
@@ -40,16 +39,9 @@ type State struct {
 	lifecycle *lifecycle.Lifecycle
 	attempts  *attempt.Attempts
 	recovery  *recovery.Recovery
+	scheduler *scheduler
 
 	paused *model.Cordon // of launching, or nil
-	again  units.Instant // when the queues are scheduled again for policy carma
-
-	step step
-}
-
-// step is the working space of a step; it is not used between steps.
-type step struct {
-	critical []*model.Task
 }
 
 // New returns an empty state. Options must be valid.
@@ -67,7 +59,7 @@ func New(opt model.Options) *State {
 	return s
 }
 
-// wire makes the parts that hold nothing between two steps, and the attempts.
+// wire makes the parts that hold nothing between two steps, the attempts and the scheduler.
 func (s *State) wire() {
 	s.preempter = preempt.New(s.Ledger, s.users, s.predictor, s.queue, s.reserve, s.placer)
 	s.explainer = explain.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer)
@@ -76,6 +68,7 @@ func (s *State) wire() {
 	s.lifecycle = lifecycle.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.learner, s.explainer)
 	s.attempts = attempt.New(s.Ledger, s.users, s.predictor, s.breakers, s.queue, s.reserve, s.placer, s.preempter, s.lifecycle)
 	s.recovery = recovery.New(s.Ledger, s.users, s.predictor, s.breakers, s.queue, s.learner, s.observer, s.lifecycle, s.attempts)
+	s.scheduler = &scheduler{Ledger: s.Ledger, users: s.users, predictor: s.predictor, breakers: s.breakers, queue: s.queue, reserve: s.reserve, placer: s.placer, preempter: s.preempter, learner: s.learner, observer: s.observer, attempts: s.attempts}
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states and equal
@@ -83,7 +76,9 @@ func (s *State) wire() {
 // than the last one happens now. The caller may keep the decisions.
 func (s *State) Step(ev model.Event) []model.Decision {
 	s.take(ev)
-	s.schedule()
+	if s.paused == nil {
+		s.scheduler.schedule()
+	}
 	s.NextWake()
 	return s.Decisions()
 }
@@ -101,7 +96,8 @@ func (s *State) take(ev model.Event) {
 	case model.HelpersBooked:
 		s.observer.HelpersBooked(ev)
 	case model.EngineChanged:
-		s.engineChanged(ev)
+		s.breakers.EngineChanged(ev.Up, ev.Reason)
+		s.MarkDirty()
 	case model.TaskSubmitted:
 		s.lifecycle.Submitted(ev)
 	case model.Estimated:
@@ -153,7 +149,7 @@ func (s *State) take(ev model.Event) {
 	case model.Reserved:
 		s.reserve.Add(ev)
 	case model.Unreserved:
-		s.unreserved(ev)
+		s.placer.DropReservations(func(r *model.Reservation) bool { return r.ID == ev.ID })
 	case model.Pinned:
 		s.preempter.Pin(ev)
 	case model.Removed:
@@ -183,7 +179,7 @@ func (s *State) configure(ev model.Configured) {
 	if !s.Ledger.Options().Preempts() {
 		s.preempter.ClearAllNominations()
 	}
-	s.again = 0
+	s.scheduler.again = 0
 	s.attempts.Configured()
 	s.queue.Configured()
 	s.preempter.SetSlotTimers()

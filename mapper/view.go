@@ -16,7 +16,7 @@ func (s *State) Placed() int {
 // Clone returns a deep copy. Clone followed by Step answers what-if questions.
 func (s *State) Clone() *State {
 	c := *s
-	c.Ledger, c.step = s.Ledger.Clone(), step{}
+	c.Ledger = s.Ledger.Clone()
 	c.predictor, c.breakers = s.predictor.Clone(c.Ledger), s.breakers.Clone(c.Ledger)
 	c.users = s.users.Clone(c.Ledger)
 	c.queue = s.queue.Clone(c.Ledger, c.users, c.predictor)
@@ -24,6 +24,7 @@ func (s *State) Clone() *State {
 	c.placer = s.placer.Clone(c.Ledger, c.predictor, c.queue, c.reserve)
 	c.wire()
 	c.attempts.Restore(s.attempts.Save())
+	c.scheduler.again = s.scheduler.again
 	return &c
 }
 
