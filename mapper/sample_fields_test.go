@@ -36,7 +36,7 @@ func TestSampleFieldsReachState(t *testing.T) {
 				continue // these fields identify the GPU and the task
 			}
 			if stateWithout(field) == all {
-				t.Errorf("the state is the same without %s; take the field over in State.sampled", field)
+				t.Errorf("the state is the same without %s; take the field over in observe.Observer.Sampled", field)
 			}
 		}
 	}

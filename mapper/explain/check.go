@@ -7,6 +7,8 @@ import (
 	"carma/mapper/model"
 )
 
+// Impossible returns why a request cannot be met even on an empty machine, with the nearest
+// possible value, or nil if it can.
 func (ex *Explainer) Impossible(r model.Request, e model.Estimate) *model.ImpossibleError {
 	if no := ex.impossibleHost(r); no != nil {
 		return no
