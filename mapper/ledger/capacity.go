@@ -56,16 +56,16 @@ func (l *Ledger) RejectAny(g *model.GPU) model.Rule {
 }
 
 // NeedOn returns the memory that must be free on a GPU to place a task there.
-func (l *Ledger) NeedOn(t *model.Task, g *model.GPU) units.Bytes {
+func (in *inventory) NeedOn(t *model.Task, g *model.GPU) units.Bytes {
 	if g.Idle() {
 		return t.NeedOn(g)
 	}
-	return t.NeedOn(g) + l.opt.Margin
+	return t.NeedOn(g) + in.opt.Margin
 }
 
 // Busy reports whether the activity of a GPU is above the caps.
-func (l *Ledger) Busy(g *model.GPU) bool {
-	o := &l.opt
+func (in *inventory) Busy(g *model.GPU) bool {
+	o := &in.opt
 	if o.SMACTCap == 0 || g.Idle() || g.SMACT < o.SMACTCap {
 		return false
 	}
@@ -74,13 +74,13 @@ func (l *Ledger) Busy(g *model.GPU) bool {
 }
 
 // Full reports whether a GPU has as many tasks as it may have.
-func (l *Ledger) Full(g *model.GPU) bool {
-	return l.opt.MaxTasks > 0 && len(g.Residents) >= l.opt.MaxTasks
+func (in *inventory) Full(g *model.GPU) bool {
+	return in.opt.MaxTasks > 0 && len(g.Residents) >= in.opt.MaxTasks
 }
 
 // Learns reports whether a task that is not launched yet is a learner.
-func (l *Ledger) Learns(t *model.Task) bool {
-	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && l.opt.LearnMemory > 0 && l.opt.Booking != model.BookSamples && !l.idleOnly
+func (in *inventory) Learns(t *model.Task) bool {
+	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && in.opt.LearnMemory > 0 && in.opt.Booking != model.BookSamples && !in.idleOnly
 }
 
 // LearnerNeed returns the memory that must be free on each of n GPUs for a learner.
@@ -110,9 +110,9 @@ func (c ceiling) Of(n int) units.Bytes {
 
 // Ceiling computes a ceiling from the memory of each GPU; a negative value excludes the
 // GPU. A MIG instance counts only for one GPU.
-func (l *Ledger) Ceiling(room func(*model.GPU) units.Bytes) ceiling {
+func (in *inventory) Ceiling(room func(*model.GPU) units.Bytes) ceiling {
 	all := ceiling{}
-	for rest := l.gpus; len(rest) > 0; { // they are sorted by machine
+	for rest := in.gpus; len(rest) > 0; { // they are sorted by machine
 		node := rest[0].Node
 		var rooms []units.Bytes
 		part := units.Bytes(-1)
@@ -153,11 +153,11 @@ func (l *Ledger) MostBookable() ceiling {
 }
 
 // Bookable returns the memory that can be allocated on a GPU when it is empty.
-func (l *Ledger) Bookable(g *model.GPU) units.Bytes {
+func (in *inventory) Bookable(g *model.GPU) units.Bytes {
 	if g.Missing {
 		return -1
 	}
-	return g.Capacity - l.opt.Headroom
+	return g.Capacity - in.opt.Headroom
 }
 
 // Room returns the memory that a GPU, in its present state, could give to a task without

@@ -9,8 +9,8 @@ import (
 )
 
 // Host returns the entry of a machine, or nil.
-func (l *Ledger) Host(node string) *model.Host {
-	for _, h := range l.hosts {
+func (m *machines) Host(node string) *model.Host {
+	for _, h := range m.hosts {
 		if h.Node == node {
 			return h
 		}
@@ -19,34 +19,34 @@ func (l *Ledger) Host(node string) *model.Host {
 }
 
 // OpenHost returns the entry of a machine, and adds it if there is none.
-func (l *Ledger) OpenHost(node string) *model.Host {
-	if h := l.Host(node); h != nil {
+func (m *machines) OpenHost(node string) *model.Host {
+	if h := m.Host(node); h != nil {
 		return h
 	}
 	h := &model.Host{HostInfo: model.HostInfo{Node: node}}
-	l.hosts = append(l.hosts, h)
-	slices.SortFunc(l.hosts, func(a, b *model.Host) int { return cmp.Compare(a.Node, b.Node) })
+	m.hosts = append(m.hosts, h)
+	slices.SortFunc(m.hosts, func(a, b *model.Host) int { return cmp.Compare(a.Node, b.Node) })
 	return h
 }
 
 // CloseHosts drops the entries without content.
-func (l *Ledger) CloseHosts() {
-	l.hosts = slices.DeleteFunc(l.hosts, func(h *model.Host) bool { return !h.Known && len(h.Residents)+len(h.Helpers) == 0 })
+func (m *machines) CloseHosts() {
+	m.hosts = slices.DeleteFunc(m.hosts, func(h *model.Host) bool { return !h.Known && len(h.Residents)+len(h.Helpers) == 0 })
 }
 
 // AllocateHost adds an attempt to the entry of its machine; ReleaseHost removes it.
-func (l *Ledger) AllocateHost(t *model.Task, share model.HostShare) {
+func (m *machines) AllocateHost(t *model.Task, share model.HostShare) {
 	if share == (model.HostShare{}) && t.GPUs > 0 {
 		return
 	}
-	h := l.OpenHost(share.Node)
+	h := m.OpenHost(share.Node)
 	h.Residents = append(h.Residents, model.HostResident{Task: t.ID, Memory: share.Memory, CPUs: share.CPUs})
 	h.Settle()
 }
 
 // ReleaseHost ends an attempt's allocation on its machine.
-func (l *Ledger) ReleaseHost(t *model.Task, a *model.Attempt) {
-	h := l.Host(a.Host.Node)
+func (m *machines) ReleaseHost(t *model.Task, a *model.Attempt) {
+	h := m.Host(a.Host.Node)
 	if h == nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (l *Ledger) ReleaseHost(t *model.Task, a *model.Attempt) {
 		a.HostPeak = max(a.HostPeak, r.Peak)
 		h.Residents = slices.DeleteFunc(h.Residents, func(r model.HostResident) bool { return r.Task == t.ID })
 		h.Settle()
-		l.CloseHosts()
+		m.CloseHosts()
 	}
 }
 
@@ -71,9 +71,9 @@ func (l *Ledger) WithoutGPU() (all []*model.Task) {
 }
 
 // Hosts returns copies of the entries of the machines, in order.
-func (l *Ledger) Hosts() []model.Host {
-	all := make([]model.Host, len(l.hosts))
-	for i, h := range l.hosts {
+func (m *machines) Hosts() []model.Host {
+	all := make([]model.Host, len(m.hosts))
+	for i, h := range m.hosts {
 		all[i] = *h.Clone()
 	}
 	return all
@@ -97,12 +97,12 @@ const (
 // request, else the use by earlier runs of its kind, else the part that goes with its
 // GPUs. A task without a memory request may use more than its allocation, up to the
 // unallocated memory.
-func (l *Ledger) HostShareOf(t *model.Task, h *model.Host) model.HostShare {
+func (in *inventory) HostShareOf(t *model.Task, h *model.Host) model.HostShare {
 	share := model.HostShare{Node: h.Node}
 	if !h.Known {
 		return share
 	}
-	part, gpus := l.partOf(t, h.Node)
+	part, gpus := in.partOf(t, h.Node)
 	left := max(0, h.Memory-h.HelpersMemory())
 	share.Limit = t.HostMem
 	switch {
@@ -139,12 +139,12 @@ func (l *Ledger) HostShareOf(t *model.Task, h *model.Host) model.HostShare {
 
 // partOf returns how many of a machine's GPUs a task gets, as a number with a fraction,
 // and how many there are. Both are 0 if it gets none.
-func (l *Ledger) partOf(t *model.Task, node string) (part float64, gpus int) {
+func (in *inventory) partOf(t *model.Task, node string) (part float64, gpus int) {
 	if t.GPUs == 0 {
 		return 0, 0
 	}
 	var first *model.GPU
-	for _, g := range l.gpus {
+	for _, g := range in.gpus {
 		if g.Node == node {
 			if gpus++; first == nil {
 				first = g
@@ -155,7 +155,7 @@ func (l *Ledger) partOf(t *model.Task, node string) (part float64, gpus int) {
 		return 0, 0
 	}
 	part = 1
-	if !l.RunsAlone(t) && first.Capacity > 0 {
+	if !in.RunsAlone(t) && first.Capacity > 0 {
 		part = min(1, float64(t.NextGrant)/float64(first.Capacity))
 	}
 	return part * float64(t.GPUs), gpus

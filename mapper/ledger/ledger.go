@@ -9,25 +9,38 @@ import (
 )
 
 // RunsAlone reports whether a task gets GPUs exclusively.
-func (l *Ledger) RunsAlone(t *model.Task) bool { return t.NextExclusive || l.idleOnly && t.GPUs > 0 }
+func (in *inventory) RunsAlone(t *model.Task) bool {
+	return t.NextExclusive || in.idleOnly && t.GPUs > 0
+}
 
 // Ledger holds the unfinished tasks, the GPUs and the machines, and what is allocated on
 // them. It says what fits where; it does not choose.
 type Ledger struct {
 	agenda
 	taskIndex
-	opt      model.Options
-	idleOnly bool // the policy places one task per GPU
-
-	gpus  []*model.GPU               // by index, then id: the order that decides
-	byID  map[model.GPUID]*model.GPU // look-up only
-	hosts []*model.Host              // by node; machines with information
+	inventory
+	machines
 
 	// Derived from the GPUs; no decision depends on when they were computed.
 	ceilings     [2]ceiling    // of the memory that GPUs can give now, to a task on shared and on exclusive GPUs, or nil
 	tested       units.Instant // when the next probe of an unhealthy GPU is due, which makes ceilings stale
 	shrinkNext   units.Instant // no grant is checked before, or 0 if not known
 	emptyCeiling ceiling       // of the memory that can be allocated on empty GPUs, or nil
+}
+
+// inventory holds the options and the GPUs, and answers what follows from these alone.
+type inventory struct {
+	opt      model.Options
+	idleOnly bool // the policy places one task per GPU
+
+	gpus []*model.GPU               // by index, then id: the order that decides
+	byID map[model.GPUID]*model.GPU // look-up only
+}
+
+// machines holds the entries of the machines: host memory, processors, and what is
+// allocated of them.
+type machines struct {
+	hosts []*model.Host // by node; machines with information
 }
 
 // CapacityChanged drops what was derived from the present capacity of the GPUs.
@@ -83,7 +96,7 @@ func (l *Ledger) GrantsDue() bool {
 
 // New returns an empty ledger. idleOnly: the policy places one task per GPU.
 func New(opt model.Options, idleOnly bool) *Ledger {
-	return &Ledger{agenda: agenda{format: model.DecisionFormat}, opt: opt.Clone(), idleOnly: idleOnly, gpus: []*model.GPU{}, byID: map[model.GPUID]*model.GPU{}, taskIndex: newTaskIndex()}
+	return &Ledger{agenda: agenda{format: model.DecisionFormat}, taskIndex: newTaskIndex(), inventory: inventory{opt: opt.Clone(), idleOnly: idleOnly, gpus: []*model.GPU{}, byID: map[model.GPUID]*model.GPU{}}}
 }
 
 // Clone returns a copy that shares nothing that changes.
@@ -105,18 +118,18 @@ func (l *Ledger) Clone() *Ledger {
 }
 
 // FreeMemory returns the memory that can still be allocated on a GPU, see [model.GPU.Available].
-func (l *Ledger) FreeMemory(g *model.GPU) units.Bytes { return g.Available(&l.opt) }
+func (in *inventory) FreeMemory(g *model.GPU) units.Bytes { return g.Available(&in.opt) }
 
 // MachineOf returns the GPUs of a GPU's machine.
-func (l *Ledger) MachineOf(g *model.GPU) []*model.GPU {
+func (in *inventory) MachineOf(g *model.GPU) []*model.GPU {
 	from, to := g.Pos(), g.Pos()+1
-	for from > 0 && l.gpus[from-1].Node == g.Node {
+	for from > 0 && in.gpus[from-1].Node == g.Node {
 		from--
 	}
-	for to < len(l.gpus) && l.gpus[to].Node == g.Node {
+	for to < len(in.gpus) && in.gpus[to].Node == g.Node {
 		to++
 	}
-	return l.gpus[from:to]
+	return in.gpus[from:to]
 }
 
 // CompareGPUs is the order of the ledger: by machine, then index.
@@ -125,21 +138,21 @@ func CompareGPUs(a, b *model.GPU) int {
 }
 
 // GPUs returns copies of the ledger's entries in index order.
-func (l *Ledger) GPUs() []model.GPU {
-	all := make([]model.GPU, len(l.gpus))
-	for i, g := range l.gpus {
+func (in *inventory) GPUs() []model.GPU {
+	all := make([]model.GPU, len(in.gpus))
+	for i, g := range in.gpus {
 		all[i] = *g.Clone()
 	}
 	return all
 }
 
 // NumGPUs returns the number of GPUs in the ledger.
-func (l *Ledger) NumGPUs() int { return len(l.gpus) }
+func (in *inventory) NumGPUs() int { return len(in.gpus) }
 
 // Crowded returns copies of the GPUs with several tasks, in index order.
-func (l *Ledger) Crowded() []model.GPU {
+func (in *inventory) Crowded() []model.GPU {
 	var all []model.GPU
-	for _, g := range l.gpus {
+	for _, g := range in.gpus {
 		if len(g.Residents) > 1 {
 			all = append(all, *g.Clone())
 		}
@@ -148,28 +161,28 @@ func (l *Ledger) Crowded() []model.GPU {
 }
 
 // Reserved returns the sum of the grants on a GPU, or 0 if the GPU is not known.
-func (l *Ledger) Reserved(id model.GPUID) units.Bytes {
-	if g := l.byID[id]; g != nil {
+func (in *inventory) Reserved(id model.GPUID) units.Bytes {
+	if g := in.byID[id]; g != nil {
 		return g.Reserved
 	}
 	return 0
 }
 
 // Options returns the present options. The caller must not change them.
-func (l *Ledger) Options() *model.Options { return &l.opt }
+func (in *inventory) Options() *model.Options { return &in.opt }
 
 // IdleOnly reports whether the policy places one task per GPU.
-func (l *Ledger) IdleOnly() bool { return l.idleOnly }
+func (in *inventory) IdleOnly() bool { return in.idleOnly }
 
 // GPUList returns the ledger's entries in order. The caller must not change the list.
-func (l *Ledger) GPUList() []*model.GPU { return l.gpus }
+func (in *inventory) GPUList() []*model.GPU { return in.gpus }
 
 // GPU returns the ledger's entry of a GPU, or nil.
-func (l *Ledger) GPU(id model.GPUID) *model.GPU { return l.byID[id] }
+func (in *inventory) GPU(id model.GPUID) *model.GPU { return in.byID[id] }
 
 // HostList returns the entries of the machines, by node. The caller must not change the
 // list.
-func (l *Ledger) HostList() []*model.Host { return l.hosts }
+func (m *machines) HostList() []*model.Host { return m.hosts }
 
 // NextGrantCheck returns the instant of the next check of the grants, or 0 if not known.
 func (l *Ledger) NextGrantCheck() units.Instant { return l.shrinkNext }

@@ -8,8 +8,8 @@ import (
 )
 
 // StartBackoff returns the time until a task is tried again after failed starts.
-func (l *Ledger) StartBackoff(t *model.Task) time.Duration {
-	return min(l.NextProbe()<<min(max(t.StartFailures-1, 0), 20), MaxProbeInterval)
+func (in *inventory) StartBackoff(t *model.Task) time.Duration {
+	return min(in.NextProbe()<<min(max(t.StartFailures-1, 0), 20), MaxProbeInterval)
 }
 
 // MaxProbeInterval is the longest time between two probe launches.
@@ -17,8 +17,8 @@ const MaxProbeInterval = 5 * time.Minute
 
 // NextProbe returns the time between the pause and the first probe launch. It doubles
 // with each failed probe. It is 5 s by default, half of the back-off of 10 s.
-func (l *Ledger) NextProbe() time.Duration {
-	return min(max(l.opt.Backoff/2, time.Millisecond), MaxProbeInterval)
+func (in *inventory) NextProbe() time.Duration {
+	return min(max(in.opt.Backoff/2, time.Millisecond), MaxProbeInterval)
 }
 
 // ProbeAt sets the earliest instant of the next probe launch of a breaker.

@@ -24,8 +24,8 @@ func ShareOn(g *model.GPU, r *model.Resident, need units.Bytes) int64 {
 }
 
 // FillShares sets the shares missing in snapshots of versions without shares.
-func (l *Ledger) FillShares() {
-	for _, g := range l.gpus {
+func (in *inventory) FillShares() {
+	for _, g := range in.gpus {
 		for i := range g.Residents {
 			if r := &g.Residents[i]; r.Share <= 0 || r.Share > model.WholeGPU {
 				r.Share = ShareOn(g, r, 0)

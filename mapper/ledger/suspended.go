@@ -9,8 +9,8 @@ import (
 )
 
 // IsNominated reports whether a GPU is nominated for a task.
-func (l *Ledger) IsNominated(t *model.Task) bool {
-	return l.opt.Preempts() && slices.ContainsFunc(l.gpus, func(g *model.GPU) bool { return g.NominatedFor == t.ID })
+func (in *inventory) IsNominated(t *model.Task) bool {
+	return in.opt.Preempts() && slices.ContainsFunc(in.gpus, func(g *model.GPU) bool { return g.NominatedFor == t.ID })
 }
 
 // LeavingForOther reports whether any task is being suspended for a task.
@@ -31,14 +31,14 @@ func (l *Ledger) SuspendedTooLong(t *model.Task) bool {
 
 // ResumeTargets reports whether a task may resume on a GPU; a task that is not suspended
 // may use any.
-func (l *Ledger) ResumeTargets(t *model.Task, g *model.GPU) bool {
+func (in *inventory) ResumeTargets(t *model.Task, g *model.GPU) bool {
 	if t.Phase != model.Suspended {
 		return true
 	}
 	if t.Suspension.Includes(g.ID) || t.Suspension.InPlace {
 		return t.Suspension.Includes(g.ID)
 	}
-	had := l.byID[t.Suspension.From[0].GPU]
+	had := in.byID[t.Suspension.From[0].GPU]
 	return had != nil && g.Suspend == model.SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.MIG && !had.MIG
 }
 
@@ -67,8 +67,8 @@ func (l *Ledger) CannotSuspend(id model.TaskID) model.Reason {
 
 // DriverCannot says why the driver cannot suspend a running task, or returns the zero
 // Reason.
-func (l *Ledger) DriverCannot(t *model.Task) model.Reason {
-	g := l.byID[t.Current().Grants[0].GPU]
+func (in *inventory) DriverCannot(t *model.Task) model.Reason {
+	g := in.byID[t.Current().Grants[0].GPU]
 	switch {
 	case t.GPUs > 1:
 		return model.Reason{Code: model.ReasonSeveralGPUs, Count: t.GPUs}
@@ -82,9 +82,9 @@ func (l *Ledger) DriverCannot(t *model.Task) model.Reason {
 
 // SuspendableOn returns the GPU memory that a running task uses: its observed memory, or its
 // grant if that was not observed.
-func (l *Ledger) SuspendableOn(t *model.Task) (sum units.Bytes) {
+func (in *inventory) SuspendableOn(t *model.Task) (sum units.Bytes) {
 	for _, grant := range t.Current().Grants {
-		if r := l.byID[grant.GPU].Resident(t.ID); r.Peak > 0 {
+		if r := in.byID[grant.GPU].Resident(t.ID); r.Peak > 0 {
 			sum += max(r.Used, r.Peak)
 		} else {
 			sum += r.Grant
@@ -110,18 +110,18 @@ func (l *Ledger) LendsMemory(t *model.Task) units.Bytes {
 
 // RestedAt returns the instant from which an attempt may be suspended again for the
 // benefit of others, or 0 if it was never suspended.
-func (l *Ledger) RestedAt(a *model.Attempt) units.Instant {
+func (in *inventory) RestedAt(a *model.Attempt) units.Instant {
 	if a.Back == 0 {
 		return 0
 	}
-	return a.Back.Add(l.opt.SuspendLeast)
+	return a.Back.Add(in.opt.SuspendLeast)
 }
 
 // OnOriginalGPUs limits a need to the memory that each GPU of a task could give it.
-func (l *Ledger) OnOriginalGPUs(t *model.Task, need units.Bytes) units.Bytes {
+func (in *inventory) OnOriginalGPUs(t *model.Task, need units.Bytes) units.Bytes {
 	for _, grant := range t.Last().Grants {
-		if g := l.byID[grant.GPU]; g != nil {
-			need = min(need, g.Capacity-l.opt.Headroom)
+		if g := in.byID[grant.GPU]; g != nil {
+			need = min(need, g.Capacity-in.opt.Headroom)
 		}
 	}
 	return max(0, need)
@@ -129,10 +129,10 @@ func (l *Ledger) OnOriginalGPUs(t *model.Task, need units.Bytes) units.Bytes {
 
 // HoldsAgain sets the next grant of a task to the most memory that it has on a GPU,
 // because that much must fit again.
-func (l *Ledger) HoldsAgain(t *model.Task) {
+func (in *inventory) HoldsAgain(t *model.Task) {
 	need := t.NextGrant
 	for i, grant := range t.Last().Grants {
-		g := l.byID[grant.GPU]
+		g := in.byID[grant.GPU]
 		if r := g.Resident(t.ID); r != nil && !r.Exclusive {
 			has := r.Taken()
 			if t.Learner { // its grant is all free memory
@@ -143,28 +143,28 @@ func (l *Ledger) HoldsAgain(t *model.Task) {
 			}
 		}
 	}
-	t.NextGrant = l.OnOriginalGPUs(t, need)
+	t.NextGrant = in.OnOriginalGPUs(t, need)
 }
 
 // SlotOf returns the time for which an attempt of a task may run while others wait, or 0
 // for no limit.
-func (l *Ledger) SlotOf(t *model.Task) time.Duration {
-	if t.Slot == 0 || l.opt.Slot == 0 {
-		return max(t.Slot, l.opt.Slot)
+func (in *inventory) SlotOf(t *model.Task) time.Duration {
+	if t.Slot == 0 || in.opt.Slot == 0 {
+		return max(t.Slot, in.opt.Slot)
 	}
-	return min(t.Slot, l.opt.Slot)
+	return min(t.Slot, in.opt.Slot)
 }
 
 // SlotEnds returns the instant at which the slot of a running attempt is used up.
-func (l *Ledger) SlotEnds(t *model.Task) units.Instant {
-	slot := l.SlotOf(t)
+func (in *inventory) SlotEnds(t *model.Task) units.Instant {
+	slot := in.SlotOf(t)
 	if slot <= 0 || t.Phase != model.Running {
 		return units.Never
 	}
 	a := t.Last()
 	ends := a.SlotStart().Add(slot)
-	if l.opt.SuspendSlots {
-		ends = max(ends, l.RestedAt(a))
+	if in.opt.SuspendSlots {
+		ends = max(ends, in.RestedAt(a))
 	}
 	return ends
 }

@@ -105,7 +105,7 @@ func (h *history) about(t *model.Task, by *ages) (e, dropped *KindHistory) {
 // run time is not known any more because it was dropped to make room, or "".
 func (pr *Predictor) AddKind(t *model.Task) (dropped string) {
 	_, old := pr.history.about(t, &pr.derived.ages)
-	if r := &pr.derived.runs; r.valid && old.known() {
+	if r := &pr.means; r.valid && old.known() {
 		delete(r.kinds, old.Kind)
 		r.change(old, old.RunTime, -1)
 		return old.Kind
@@ -207,7 +207,7 @@ func (pr *Predictor) runTimesChanged(t *model.Task, name string, all, family boo
 		return nil
 	}
 	pr.derived.learned++
-	pr.derived.timed++
+	pr.times.version++
 	kinds := pr.runs().kinds
 	concerns := func(other *model.Task) bool {
 		switch {

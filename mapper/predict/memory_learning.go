@@ -9,41 +9,48 @@ import (
 )
 
 // NoteActivity marks the learners on a GPU as active if the samples show activity.
-func (pr *Predictor) NoteActivity(g *model.GPU) {
+func (gr *growth) NoteActivity(g *model.GPU) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		if !r.Learning || r.ActiveAt != 0 {
 			continue
 		}
 		if g.SMACT >= g.ExpectedActivity(i)+ActiveLeast {
-			pr.active(r)
+			gr.active(r)
 		}
 	}
 }
 
 // active marks a learner as active.
-func (pr *Predictor) active(r *model.Resident) {
+func (gr *growth) active(r *model.Resident) {
 	if r.Learning && r.ActiveAt == 0 {
-		r.ActiveAt, r.ShrinkAt = pr.Now(), 0
-		pr.ScheduleShrink(r)
-		pr.SetTimer(pr.Now().Add(model.SettleTime), ledger.Timer{})
+		r.ActiveAt, r.ShrinkAt = gr.Now(), 0
+		gr.ScheduleShrink(r)
+		gr.SetTimer(gr.Now().Add(model.SettleTime), ledger.Timer{})
 	}
 }
 
 // loading reports whether a learner on a GPU has not been active for long enough for
 // samples to show its load.
-func (pr *Predictor) loading(g *model.GPU) bool {
+func (gr *growth) loading(g *model.GPU) bool {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		from := r.ActiveAt.Add(model.SettleTime)
 		if r.ActiveAt == 0 {
-			from = pr.TaskByID(r.Task).Current().Started.Add(ActivePatience)
+			from = gr.TaskByID(r.Task).Current().Started.Add(ActivePatience)
 		}
-		if r.Learning && r.Unseen && pr.Now() < from {
+		if r.Learning && r.Unseen && gr.Now() < from {
 			return true
 		}
 	}
 	return false
+}
+
+// growth predicts the memory that running tasks will need. It owns the record of how much
+// learners grew after their memory seemed to be known.
+type growth struct {
+	*ledger.Ledger
+	MemoryGrowth
 }
 
 // MemoryGrowth records the growth of learners' memory after it seemed to be known.
@@ -69,30 +76,30 @@ func (h MemoryGrowth) Margin() float64 {
 }
 
 // LearnGrowth records the memory growth of a learner whose attempt has ended.
-func (pr *Predictor) LearnGrowth(t *model.Task, a *model.Attempt) {
+func (gr *growth) LearnGrowth(t *model.Task, a *model.Attempt) {
 	if !t.Learner {
 		return
 	}
 	for _, grant := range a.Grants {
-		r := pr.GPU(grant.GPU).Resident(t.ID)
+		r := gr.GPU(grant.GPU).Resident(t.ID)
 		if r.SettledAt == 0 {
 			continue
 		}
-		pr.growth.Settled++
+		gr.Settled++
 		if more := float64(r.Peak)/float64(r.SettledAt) - 1; more > SettledFactor-1 {
-			pr.growth.Grew++
-			pr.growth.Sum += more
+			gr.Grew++
+			gr.Sum += more
 		}
 	}
 }
 
 // settlesAt returns the instant at which the memory of a learner counts as known if it does not
 // grow until then.
-func (pr *Predictor) settlesAt(r *model.Resident) units.Instant {
+func (gr *growth) settlesAt(r *model.Resident) units.Instant {
 	if r.ActiveAt == 0 {
 		return r.GrewAt.Add(ActivePatience)
 	}
-	return max(r.GrewAt, r.ActiveAt).Add(pr.Options().LearnMemory)
+	return max(r.GrewAt, r.ActiveAt).Add(gr.Options().LearnMemory)
 }
 
 // A learner is a task whose memory is not known. It is granted all free memory of its
@@ -120,38 +127,38 @@ const (
 )
 
 // ShrunkGrant returns the memory to which a resident's grant would be cut.
-func (pr *Predictor) ShrunkGrant(r *model.Resident) units.Bytes {
-	if pr.TaskByID(r.Task).Learner {
-		return r.Peak.Scale(pr.growth.Margin()) + SettledExtra
+func (gr *growth) ShrunkGrant(r *model.Resident) units.Bytes {
+	if gr.TaskByID(r.Task).Learner {
+		return r.Peak.Scale(gr.Margin()) + SettledExtra
 	}
 	return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast)
 }
 
 // ShrinkTime returns the instant at which a resident's grant may be cut if its memory does
 // not grow.
-func (pr *Predictor) ShrinkTime(r *model.Resident) units.Instant {
+func (gr *growth) ShrinkTime(r *model.Resident) units.Instant {
 	if r.Learning {
-		return pr.settlesAt(r)
+		return gr.settlesAt(r)
 	}
-	return r.GrewAt.Add(pr.Options().Shrink)
+	return r.GrewAt.Add(gr.Options().Shrink)
 }
 
 // CanShrink reports whether a resident's grant can be cut. It cannot before its memory was
 // sampled.
-func (pr *Predictor) CanShrink(r *model.Resident) bool {
-	after := pr.Options().Shrink
+func (gr *growth) CanShrink(r *model.Resident) bool {
+	after := gr.Options().Shrink
 	if r.Learning {
-		after = pr.Options().LearnMemory
+		after = gr.Options().LearnMemory
 	}
-	return after > 0 && r.Peak > 0 && !r.Exclusive && pr.ShrunkGrant(r) < r.Grant
+	return after > 0 && r.Peak > 0 && !r.Exclusive && gr.ShrunkGrant(r) < r.Grant
 }
 
 // ScheduleShrink schedules the check of a resident's grant.
-func (pr *Predictor) ScheduleShrink(r *model.Resident) {
-	if r.ShrinkAt != 0 || !pr.CanShrink(r) {
+func (gr *growth) ScheduleShrink(r *model.Resident) {
+	if r.ShrinkAt != 0 || !gr.CanShrink(r) {
 		return
 	}
-	r.ShrinkAt = pr.ShrinkTime(r)
-	pr.CheckGrantsBy(r.ShrinkAt)
-	pr.SetTimer(r.ShrinkAt, ledger.Timer{})
+	r.ShrinkAt = gr.ShrinkTime(r)
+	gr.CheckGrantsBy(r.ShrinkAt)
+	gr.SetTimer(r.ShrinkAt, ledger.Timer{})
 }

@@ -4,19 +4,17 @@ import (
 	"time"
 
 	"carma/mapper/ledger"
-	"carma/mapper/model"
 )
 
 // Predictor holds the data learned from earlier runs, and predicts run times, loads and memory
 // from it.
 type Predictor struct {
 	*ledger.Ledger
-	history       history
+	times
+	growth
 	pairs         pairs
-	growth        MemoryGrowth
 	declaredError declaredError
 	classCounts   classCounts
-	guess         map[string]time.Duration // expected run times of tasks without history, by family
 
 	derived predictCache
 	byUser  bool        // some GPU has SharingUsers; derived from the GPUs
@@ -27,23 +25,20 @@ type Predictor struct {
 type predictCache struct {
 	mpsDomains map[mpsDomain]int32 // numbers of the MPS domains
 	learned    int                 // incremented when expectations change; starts at 1
-	timed      int                 // incremented when expected run times change
-	runs       runTimes
 	ages       ages
 	measured   []EstimateError
-	runTimes   ledger.PerTask[expectedRun]
 }
 
 // New returns a predictor of the tasks of a ledger that has learned nothing.
 func New(l *ledger.Ledger) *Predictor {
-	return &Predictor{Ledger: l, derived: predictCache{learned: 1, timed: 1}}
+	return &Predictor{Ledger: l, times: times{Ledger: l, version: 1}, growth: growth{Ledger: l}, derived: predictCache{learned: 1}}
 }
 
 // Clone returns a copy for a copy of the ledger.
 func (pr *Predictor) Clone(l *ledger.Ledger) *Predictor {
 	c := New(l)
 	c.byUser = pr.byUser
-	c.history, c.growth, c.declaredError = make(history, len(pr.history)), pr.growth, pr.declaredError
+	c.history, c.MemoryGrowth, c.declaredError = make(history, len(pr.history)), pr.MemoryGrowth, pr.declaredError
 	for i, e := range pr.history {
 		c.history[i] = new(*e)
 	}
@@ -57,20 +52,15 @@ func (pr *Predictor) Clone(l *ledger.Ledger) *Predictor {
 // DropDerived drops all cached values, and increments the versions, so that values computed
 // from them elsewhere become invalid.
 func (pr *Predictor) DropDerived() {
-	pr.derived = predictCache{learned: pr.derived.learned + 1, timed: pr.derived.timed + 1}
+	pr.derived = predictCache{learned: pr.derived.learned + 1}
+	pr.times.drop()
 }
 
 // Version is incremented whenever the expectations of tasks change.
 func (pr *Predictor) Version() int { return pr.derived.learned }
 
-// KnowsRuns reports whether the run time of any kind is known.
-func (pr *Predictor) KnowsRuns() bool { return pr.runs().all.n > 0 }
-
 // KindNumber returns the number of a kind among the measured pairs, or 0 if it is in none.
 func (pr *Predictor) KindNumber(kind string) int32 { return pr.pairs.number(kind) }
-
-// Forget drops the cached values of a task's request.
-func (pr *Predictor) Forget(t *model.Task) { *pr.derived.runTimes.Of(t) = expectedRun{} }
 
 // Snapshot is the predictor's section of a snapshot.
 type Snapshot struct {
@@ -84,13 +74,13 @@ type Snapshot struct {
 
 // Save returns the section of the snapshot. Its lists are shared: do not change them.
 func (pr *Predictor) Save() Snapshot {
-	return Snapshot{History: pr.history, Pairs: pr.pairs.snapshot(), Growth: pr.growth, DeclaredError: pr.declaredError, Guesses: pr.guess, Population: pr.classCounts}
+	return Snapshot{History: pr.history, Pairs: pr.pairs.snapshot(), Growth: pr.MemoryGrowth, DeclaredError: pr.declaredError, Guesses: pr.guess, Population: pr.classCounts}
 }
 
 // Restore replaces the learned data by a section of a snapshot, or returns an error if the
 // section is inconsistent.
 func (pr *Predictor) Restore(snap Snapshot) error {
-	pr.history, pr.growth, pr.declaredError, pr.classCounts = snap.History, snap.Growth, snap.DeclaredError, snap.Population.clone()
+	pr.history, pr.MemoryGrowth, pr.declaredError, pr.classCounts = snap.History, snap.Growth, snap.DeclaredError, snap.Population.clone()
 	if err := pr.history.audit(); err != nil {
 		return err
 	}

@@ -4,12 +4,25 @@ import (
 	"math"
 	"time"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
+// times predicts run times. It owns the history of kinds of tasks, and the expected run
+// times that follow from it.
+type times struct {
+	*ledger.Ledger
+	history history
+	guess   map[string]time.Duration // expected run times of tasks without history, by family
+
+	version  int // incremented when expected run times change; starts at 1
+	means    runTimes
+	expected ledger.PerTask[expectedRun]
+}
+
 // SMWork adds the SM work of a waiting task, in seconds of a whole GPU.
-func (pr *Predictor) SMWork(t *model.Task, work float64) float64 {
-	run, _ := pr.RunTime(t)
+func (rt *times) SMWork(t *model.Task, work float64) float64 {
+	run, _ := rt.RunTime(t)
 	for i := range t.GPUs {
 		work += run.Seconds() * t.LoadOn(i).SMACT
 	}
@@ -19,8 +32,8 @@ func (pr *Predictor) SMWork(t *model.Task, work float64) float64 {
 // WorkLeft returns the expected remaining work of a task, in seconds alone on its GPUs. For a
 // task that has passed its expected end, it is a share of its finished work (overrunKnown,
 // overrunGuessed).
-func (pr *Predictor) WorkLeft(t *model.Task, done float64) (float64, Basis) {
-	whole, basis := pr.RunTime(t)
+func (rt *times) WorkLeft(t *model.Task, done float64) (float64, Basis) {
+	whole, basis := rt.RunTime(t)
 	overrun := overrunGuessed
 	if basis == Known {
 		overrun = overrunKnown
@@ -64,33 +77,33 @@ const UnknownRun = 30 * time.Minute
 // RunTime returns the expected run time of a task alone: the mean of its earlier runs,
 // else the typical run time of its model, else the mean of the earlier runs of its
 // family, else of all runs.
-func (pr *Predictor) RunTime(t *model.Task) (time.Duration, Basis) {
+func (rt *times) RunTime(t *model.Task) (time.Duration, Basis) {
 	if t.Pace.Whole > 0 {
 		return t.Pace.Whole, Known
 	}
-	r := pr.derived.runTimes.Of(t)
-	if r.learned != pr.derived.timed || r.learned == 0 {
-		r.learned = pr.derived.timed
-		r.time, r.basis = pr.findRunTime(t)
+	r := rt.expected.Of(t)
+	if r.learned != rt.version || r.learned == 0 {
+		r.learned = rt.version
+		r.time, r.basis = rt.findRunTime(t)
 	}
 	return r.time, r.basis
 }
 
 // expectedRun is the cached result of RunTime.
 type expectedRun struct {
-	learned int // predictCache.timed when it was computed, or 0 if never
+	learned int // times.version when it was computed, or 0 if never
 	time    time.Duration
 	basis   Basis
 }
 
-func (pr *Predictor) findRunTime(t *model.Task) (time.Duration, Basis) {
-	if e := pr.runs().kinds[t.Kind]; e != nil {
+func (rt *times) findRunTime(t *model.Task) (time.Duration, Basis) {
+	if e := rt.runs().kinds[t.Kind]; e != nil {
 		return e.RunTime, Known
 	}
 	if t.Expected.RunTime > 0 {
 		return t.Expected.RunTime, Typical
 	}
-	all, family := pr.guesses(t.Family)
+	all, family := rt.guesses(t.Family)
 	switch {
 	case family > 0:
 		return family, Typical
@@ -102,11 +115,11 @@ func (pr *Predictor) findRunTime(t *model.Task) (time.Duration, Basis) {
 
 // guesses returns the mean run times of all known kinds and of a family, each 0 if not
 // known.
-func (pr *Predictor) guesses(name string) (all, family time.Duration) {
+func (rt *times) guesses(name string) (all, family time.Duration) {
 	if name != everyFamily {
-		family = pr.guess[name]
+		family = rt.guess[name]
 	}
-	return pr.guess[everyFamily], family
+	return rt.guess[everyFamily], family
 }
 
 // everyFamily is the name of all families together; no family has this name.
@@ -115,25 +128,25 @@ const everyFamily = ""
 // guessAgain updates the guesses after the mean run times of a family and of all changed.
 // A guess follows its mean in steps, so that not every end of a task changes the order of
 // the queue.
-func (pr *Predictor) guessAgain(family string) {
-	r := pr.runs()
-	pr.guessOf(everyFamily, r.all)
+func (rt *times) guessAgain(family string) {
+	r := rt.runs()
+	rt.guessOf(everyFamily, r.all)
 	if family != everyFamily {
-		pr.guessOf(family, r.families[family])
+		rt.guessOf(family, r.families[family])
 	}
 }
 
-func (pr *Predictor) guessOf(family string, m mean) {
+func (rt *times) guessOf(family string, m mean) {
 	if m.n == 0 {
-		delete(pr.guess, family)
+		delete(rt.guess, family)
 		return
 	}
-	guess := pr.guess[family]
+	guess := rt.guess[family]
 	if change := m.of() - guess; guess == 0 || max(change, -change) > guess/RunTimeStep {
-		if pr.guess == nil {
-			pr.guess = map[string]time.Duration{}
+		if rt.guess == nil {
+			rt.guess = map[string]time.Duration{}
 		}
-		pr.guess[family] = m.of()
+		rt.guess[family] = m.of()
 	}
 }
 
@@ -146,11 +159,11 @@ type runTimes struct {
 	families map[string]mean
 }
 
-func (pr *Predictor) runs() *runTimes {
-	r := &pr.derived.runs
+func (rt *times) runs() *runTimes {
+	r := &rt.means
 	if !r.valid {
 		*r = runTimes{valid: true, kinds: map[string]*KindHistory{}, families: map[string]mean{}}
-		for _, e := range pr.history {
+		for _, e := range rt.history {
 			if e.known() {
 				r.kinds[e.Kind] = e
 				r.change(e, e.RunTime, 1)
@@ -200,17 +213,28 @@ func RoundRunTime(seconds float64) float64 {
 const leftStep = 1.1
 
 // UpdateWork updates the work that a running task has done up to now.
-func (pr *Predictor) UpdateWork(t *model.Task) {
-	t.Done, t.PacedAt = t.DoneBy(pr.Now()), pr.Now()
+func (rt *times) UpdateWork(t *model.Task) {
+	t.Done, t.PacedAt = t.DoneBy(rt.Now()), rt.Now()
 }
 
 // LongestRun returns the longest likely run time of a waiting task, or false if not known.
-func (pr *Predictor) LongestRun(t *model.Task) (n time.Duration, ok bool) {
-	if run, basis := pr.RunTime(t); basis != Guessed {
+func (rt *times) LongestRun(t *model.Task) (n time.Duration, ok bool) {
+	if run, basis := rt.RunTime(t); basis != Guessed {
 		n = time.Duration(min(run.Seconds()*basis.Lateness(), 1e9) * float64(time.Second))
 	}
 	if t.TimeLimit > 0 && (n == 0 || t.TimeLimit < n) {
 		n = t.TimeLimit
 	}
 	return n, n > 0
+}
+
+// KnowsRuns reports whether the run time of any kind is known.
+func (rt *times) KnowsRuns() bool { return rt.runs().all.n > 0 }
+
+// Forget drops the cached values of a task's request.
+func (rt *times) Forget(t *model.Task) { *rt.expected.Of(t) = expectedRun{} }
+
+// drop drops what follows from the history, and increments the version.
+func (rt *times) drop() {
+	rt.version, rt.means, rt.expected = rt.version+1, runTimes{}, nil
 }
