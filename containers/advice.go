@@ -13,7 +13,7 @@ type Advice struct {
 	Package string // Debian package
 	Setting string // key of its address in carma's configuration
 	Group   string // group whose members may use the engine, or empty if only root may
-	Mend    string // the whole fix; if empty, the fix is to start the service
+	Fix     string // the whole fix; if empty, the fix is to start the service
 	Images  string // how to load images into the engine; by default with carma image
 }
 

@@ -73,11 +73,11 @@ func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 // NoAttachError means that containers cannot get GPUs on this machine.
 type NoAttachError struct {
 	Text string
-	Mend string // the fix
+	Fix  string // the fix
 }
 
 // Error returns the problem and its fix.
-func (e *NoAttachError) Error() string { return e.Text + "; to mend it: " + e.Mend }
+func (e *NoAttachError) Error() string { return e.Text + "; to mend it: " + e.Fix }
 
 // Attachment describes the GPUs that a container really got, as reported by its engine
 // and the kernel.

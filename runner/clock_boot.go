@@ -71,7 +71,7 @@ func (r *Runner) checkClock() api.Check {
 		c.Status, c.Detail = "warning", fmt.Sprintf("the daemon's time is %s behind the wall clock, which was set forward", -ahead)
 	}
 	if c.Status != "ok" {
-		c.Mend = "set the wall clock right; time limits and delays count the time that really passes"
+		c.Fix = "set the wall clock right; time limits and delays count the time that really passes"
 	}
 	return c
 }

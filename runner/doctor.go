@@ -42,7 +42,7 @@ func (r *Runner) checkEngine(ctx context.Context) api.Check {
 	c := api.Check{Name: "container engine", Status: "ok"}
 	if up, why := r.engine.Probe(ctx); !up {
 		text, remedy, _ := strings.Cut(why, engine.ToFix)
-		c.Status, c.Detail, c.Mend = "failure", text+"; tasks wait", remedy
+		c.Status, c.Detail, c.Fix = "failure", text+"; tasks wait", remedy
 		return c
 	}
 	c.Detail = fmt.Sprintf("%s %s answers", r.Driver.Name(), r.engine.Version())
@@ -57,13 +57,13 @@ func (r *Runner) checkProblems() []api.Check {
 	for _, x := range all {
 		switch {
 		case x.Scope == troubleDaemon:
-			out = append(out, api.Check{Name: "daemon", Status: "warning", Detail: x.Text, Mend: x.Remedy})
+			out = append(out, api.Check{Name: "daemon", Status: "warning", Detail: x.Text, Fix: x.Remedy})
 		case x.Code != "down":
 			detail := x.Text
 			if x.Failures > 0 {
 				detail += fmt.Sprintf("; %d starts in a row have failed since %s; the tasks wait and lose nothing", x.Failures, x.Since.Format("2006-01-02 15:04"))
 			}
-			out = append(out, api.Check{Name: "starting containers", Status: "failure", Detail: detail, Mend: x.Remedy})
+			out = append(out, api.Check{Name: "starting containers", Status: "failure", Detail: detail, Fix: x.Remedy})
 		}
 	}
 	return out
@@ -75,7 +75,7 @@ func (r *Runner) checkSource() api.Check {
 		c.Detail += fmt.Sprintf(", simulated at %g times the clock", r.Clock.Speed())
 	}
 	if !r.monitor.FailedSince().IsZero() {
-		c.Status, c.Detail, c.Mend = "failure", "the GPUs cannot be read", "see the daemon's log"
+		c.Status, c.Detail, c.Fix = "failure", "the GPUs cannot be read", "see the daemon's log"
 	}
 	return c
 }
@@ -86,9 +86,9 @@ func (r *Runner) checkJournal() api.Check {
 	over, found := r.checked.result()
 	switch {
 	case err != nil:
-		c.Status, c.Detail, c.Mend = "failure", err.Error(), "carma history verify"
+		c.Status, c.Detail, c.Fix = "failure", err.Error(), "carma history verify"
 	case found != nil:
-		c.Status, c.Detail, c.Mend = "failure", found.Error(), checkedRemedy
+		c.Status, c.Detail, c.Fix = "failure", found.Error(), checkedRemedy
 	case !over:
 		c.Detail = fmt.Sprintf("events %d to %d in %s; it is being checked, old events are not yet known to be sound", first, last, r.opt.DataDir)
 	default:
@@ -107,16 +107,16 @@ func checkDisk(dir string) api.Check {
 	c := api.Check{Name: "disk", Status: "ok"}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
-		c.Status, c.Detail, c.Mend = "failure", err.Error(), "make "+dir+" readable for the daemon"
+		c.Status, c.Detail, c.Fix = "failure", err.Error(), "make "+dir+" readable for the daemon"
 		return c
 	}
 	free := int64(fs.Bavail) * fs.Bsize
 	c.Detail = fmt.Sprintf("%s free in %s", units.Bytes(free), dir)
 	switch {
 	case free < diskLast:
-		c.Status, c.Mend = "failure", "free some space: submissions are refused when the journal cannot be written"
+		c.Status, c.Fix = "failure", "free some space: submissions are refused when the journal cannot be written"
 	case free < diskLow:
-		c.Status, c.Mend = "warning", "free some space: `carma rm` deletes finished tasks with their output"
+		c.Status, c.Fix = "warning", "free some space: `carma rm` deletes finished tasks with their output"
 	}
 	return c
 }
@@ -129,7 +129,7 @@ func (r *Runner) checkSimtask(ctx context.Context) api.Check {
 	if up, _ := r.engine.Status(); !up {
 		c.Status, c.Detail = "warning", "not checked: the engine does not answer"
 	} else if _, err := r.Driver.Image(ctx, SimtaskImage); err != nil {
-		c.Status, c.Detail, c.Mend = "warning", SimtaskImage+" is not on this machine", "make image"
+		c.Status, c.Detail, c.Fix = "warning", SimtaskImage+" is not on this machine", "make image"
 	}
 	return c
 }
@@ -140,7 +140,7 @@ func (r *Runner) checkAttach() api.Check {
 	if err != nil {
 		c.Status, c.Detail = "failure", err.Error()
 		if none, ok := errors.AsType[*containers.NoAttachError](err); ok {
-			c.Detail, c.Mend = "containers cannot get GPUs: "+none.Text, none.Mend
+			c.Detail, c.Fix = "containers cannot get GPUs: "+none.Text, none.Fix
 		}
 		return c
 	}
@@ -164,7 +164,7 @@ func (r *Runner) checkLedger(ctx context.Context) api.Check {
 		err = lookErr
 	}
 	if err != nil {
-		c.Status, c.Detail, c.Mend = "failure", err.Error(), "this is a bug: keep the data folder and report it"
+		c.Status, c.Detail, c.Fix = "failure", err.Error(), "this is a bug: keep the data folder and report it"
 	}
 	return c
 }

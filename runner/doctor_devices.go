@@ -35,7 +35,7 @@ func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
 	})
 	if len(lost) > 0 {
 		c.Status, c.Detail = "failure", strings.Join(lost, "; ")+"; "+c.Detail
-		c.Mend = cmp.Or(c.Mend, "find out who changed the containers' device rules or nodes (systemctl daemon-reload, docker update, runc update, udev)")
+		c.Fix = cmp.Or(c.Fix, "find out who changed the containers' device rules or nodes (systemctl daemon-reload, docker update, runc update, udev)")
 	}
 	return c
 }
@@ -57,7 +57,7 @@ func accessDanger(mode containers.Attach, cgroups, toolkit string) api.Check {
 		if mode == containers.AttachRuntime && toolkit != "legacy" {
 			c.Detail = strings.Replace(c.Detail, "takes the GPUs", "may take the GPUs", 1)
 		}
-		c.Mend = "let the engine know the device nodes: CDI (Docker 25 or newer: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml; for the nvidia runtime: nvidia-ctk config --in-place --set nvidia-container-runtime.mode=cdi), or native.cgroupdriver=cgroupfs in /etc/docker/daemon.json"
+		c.Fix = "let the engine know the device nodes: CDI (Docker 25 or newer: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml; for the nvidia runtime: nvidia-ctk config --in-place --set nvidia-container-runtime.mode=cdi), or native.cgroupdriver=cgroupfs in /etc/docker/daemon.json"
 	case cgroups == "":
 		c.Detail = "containers get their GPUs by NVIDIA's hook; who manages their control groups is not known"
 	default:
@@ -112,7 +112,7 @@ func driverFilesCheck(root string, mounts []string) api.Check {
 	}
 	switch {
 	case len(details) > 0:
-		c.Detail, c.Mend = strings.Join(details, "; "), strings.Join(fixes, "; ")
+		c.Detail, c.Fix = strings.Join(details, "; "), strings.Join(fixes, "; ")
 	case module == "":
 		c.Detail = "not known: /proc/driver/nvidia/version cannot be read"
 	case library == "" && len(mounts) == 0:

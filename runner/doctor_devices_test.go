@@ -29,7 +29,7 @@ func TestAccessDanger(t *testing.T) {
 		{"", "systemd", "", "ok", "not known"},
 	} {
 		c := accessDanger(row.mode, row.cgroups, row.toolkit)
-		if c.Status != row.status || !strings.Contains(c.Detail, row.detail) || (c.Mend == "") != (c.Status == "ok") {
+		if c.Status != row.status || !strings.Contains(c.Detail, row.detail) || (c.Fix == "") != (c.Status == "ok") {
 			t.Errorf("%+v: %+v", row, c)
 		}
 	}
@@ -80,7 +80,7 @@ func TestDriverFiles(t *testing.T) {
 				}
 			}
 			c := driverFilesCheck(root, row.mounts)
-			if c.Status != row.status || !strings.Contains(c.Detail, row.detail) || !strings.Contains(c.Mend, row.fix) || (c.Mend == "") != (c.Status == "ok") {
+			if c.Status != row.status || !strings.Contains(c.Detail, row.detail) || !strings.Contains(c.Fix, row.fix) || (c.Fix == "") != (c.Status == "ok") {
 				t.Errorf("%+v", c)
 			}
 		})
@@ -111,7 +111,7 @@ func TestDoctorTellsOfLoss(t *testing.T) {
 	}
 	g.loses(a, devices.Denied)
 	g.until(ref, "its loss", func(t api.Task) bool { return t.Attempts[0].Devices != "" })
-	if c := row(); c.Status != "failure" || !strings.Contains(c.Detail, "task 1: GPU 0 can no longer be opened") || c.Mend == "" {
+	if c := row(); c.Status != "failure" || !strings.Contains(c.Detail, "task 1: GPU 0 can no longer be opened") || c.Fix == "" {
 		t.Errorf("after: %+v", c)
 	}
 	g.stopAndCancel(ref)

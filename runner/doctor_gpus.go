@@ -32,9 +32,9 @@ func (r *Runner) checkHealth() api.Check {
 	switch {
 	case len(faults) > 0:
 		c.Status, c.Detail = "failure", strings.Join(slices.Concat(faults, warnings), "; ")
-		c.Mend = "see what each says; a GPU with a fault gets no tasks. If it was reset and carma has not noticed: carma undrain GPU"
+		c.Fix = "see what each says; a GPU with a fault gets no tasks. If it was reset and carma has not noticed: carma undrain GPU"
 	case len(warnings) > 0:
-		c.Status, c.Detail, c.Mend = "warning", strings.Join(warnings, "; "), "nvidia-smi -q tells more"
+		c.Status, c.Detail, c.Fix = "warning", strings.Join(warnings, "; "), "nvidia-smi -q tells more"
 	}
 	return c
 }
@@ -72,7 +72,7 @@ func (r *Runner) checkMetrics() api.Check {
 		c.Detail += "; these cards tell no more. carma takes it as a bound"
 		return c
 	}
-	c.Status, c.Mend = "warning", "run NVIDIA's dcgm-exporter and name its page: carma daemon --dcgm-exporter http://localhost:9400/metrics"
+	c.Status, c.Fix = "warning", "run NVIDIA's dcgm-exporter and name its page: carma daemon --dcgm-exporter http://localhost:9400/metrics"
 	return c
 }
 
@@ -101,7 +101,7 @@ func checkControlGroups() api.Check {
 	}
 	if !cgroup.SeesHost("/") {
 		c.Status, c.Detail = "warning", c.Detail+"; carma runs in a PID namespace of its own and cannot tell its tasks' GPU processes from others"
-		c.Mend = "run carma in the host's PID namespace"
+		c.Fix = "run carma in the host's PID namespace"
 	}
 	return c
 }

@@ -31,7 +31,7 @@ func (r *Runner) checkLimits() api.Check {
 		}
 		on[text] = append(on[text], fmt.Sprint(d.Index))
 		if in, _ := r.tiers(id); in[0] == "nothing" {
-			c.Status, c.Mend = "warning", "write memory-caps: growth and watchdog: relaunch, their defaults"
+			c.Status, c.Fix = "warning", "write memory-caps: growth and watchdog: relaunch, their defaults"
 		}
 	}
 	var parts []string
@@ -77,7 +77,7 @@ func (r *Runner) Prove(ctx context.Context, who request.Caller, image string) ([
 		cancel()
 		c.Detail = seen
 		if err != nil {
-			c.Status, c.Detail, c.Mend = "failure", err.Error(), "see the daemon's log and the line GPU memory limits"
+			c.Status, c.Detail, c.Fix = "failure", err.Error(), "see the daemon's log and the line GPU memory limits"
 		}
 		out = append(out, c)
 	}

@@ -19,18 +19,18 @@ func (r *Runner) checkMounts() api.Check {
 		c.Status, c.Detail = "ok", "only root's tasks may mount folders (allowed-mounts is empty)"
 	case kernel != nil:
 		c.Detail = "users cannot mount folders: " + kernel.Error()
-		c.Mend = "boot Linux 5.8 or newer; root's tasks can mount meanwhile"
+		c.Fix = "boot Linux 5.8 or newer; root's tasks can mount meanwhile"
 	case r.opt.MountDir == "":
 		c.Detail = "other users cannot mount folders: " + mounts.ErrOthers.Error()
-		c.Mend = "run the daemon as root"
+		c.Fix = "run the daemon as root"
 	case errors.Is(near, containers.ErrUnavailable):
 		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; whether the engine sees the same folders is checked when it answers"
 	case errors.Is(near, containers.ErrRemote):
 		c.Detail = "mounts of users are checked here and not held: the engine is elsewhere, so a user who swaps a path after the check can mount any folder"
-		c.Mend = "use an engine of this machine (docker-host), or forbid mounts (allowed-mounts: []) where users are not trusted"
+		c.Fix = "use an engine of this machine (docker-host), or forbid mounts (allowed-mounts: []) where users are not trusted"
 	case near != nil:
 		c.Detail = "users cannot mount folders: " + near.Error()
-		c.Mend = "run the daemon and the engine in the machine's own mount namespace: as units without these settings, and not in containers"
+		c.Fix = "run the daemon and the engine in the machine's own mount namespace: as units without these settings, and not in containers"
 	default:
 		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; what was checked is held in "+r.opt.MountDir+" until its container has started"
 	}

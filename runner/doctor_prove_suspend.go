@@ -62,10 +62,10 @@ func (r *Runner) proveSuspending(ctx context.Context, rec *record.Record) []api.
 		c := api.Check{Name: "suspending on GPU " + fmt.Sprint(d.Index), Status: "ok"}
 		one, cancel := context.WithTimeout(ctx, proveLimit)
 		if c.Detail, err = r.proveSuspendOn(one, rec, model.GPUID(d.UUID)); err != nil {
-			c.Status, c.Detail, c.Mend = "failure", err.Error(), "suspend: off in the configuration keeps carma from trying it with tasks"
+			c.Status, c.Detail, c.Fix = "failure", err.Error(), "suspend: off in the configuration keeps carma from trying it with tasks"
 			var unfit *unfitImage
 			if errors.As(err, &unfit) {
-				c.Status, c.Mend = "warning", "name an image with glibc, such as those with PyTorch"
+				c.Status, c.Fix = "warning", "name an image with glibc, such as those with PyTorch"
 			}
 		}
 		cancel()

@@ -41,7 +41,7 @@ func (r *Runner) checkSharing(ctx context.Context) api.Check {
 			text += " (no MPS: " + why + ")"
 		}
 		if d.Exclusive && how == model.SharingAlone {
-			c.Status, c.Mend = "warning", "nvidia-smi -c DEFAULT, and start the daemon again"
+			c.Status, c.Fix = "warning", "nvidia-smi -c DEFAULT, and start the daemon again"
 		}
 		if on[text] == nil {
 			ways = append(ways, text)
@@ -53,8 +53,8 @@ func (r *Runner) checkSharing(ctx context.Context) api.Check {
 		parts = append(parts, "GPU "+strings.Join(on[way], ", ")+": "+way)
 	}
 	c.Detail = strings.Join(parts, "; ")
-	if broken && c.Mend == "" {
-		c.Status, c.Mend = "warning", "mend that and start the daemon again, or write mps: off if turns are meant"
+	if broken && c.Fix == "" {
+		c.Status, c.Fix = "warning", "mend that and start the daemon again, or write mps: off if turns are meant"
 	}
 	if r.opt.MPS != nil && !broken {
 		r.checkMPS(ctx, &c)
@@ -65,7 +65,7 @@ func (r *Runner) checkSharing(ctx context.Context) api.Check {
 // checkMPS adds the running parts of MPS.
 func (r *Runner) checkMPS(ctx context.Context, c *api.Check) {
 	m := r.opt.MPS
-	fail := func(detail, mend string) { c.Status, c.Detail, c.Mend = "failure", detail, mend }
+	fail := func(detail, mend string) { c.Status, c.Detail, c.Fix = "failure", detail, mend }
 	if _, err := mps.Find(m.Groups.Binary); err != nil && !m.Auto {
 		fail(err.Error()+"; tasks that share GPUs cannot start", "install the NVIDIA driver's utilities, or set mps: auto")
 		return

@@ -23,7 +23,7 @@ func (r *Runner) checkSuspend() api.Check {
 	var texts []string
 	for _, d := range r.ordered() {
 		text, mend := r.suspendText(d)
-		c.Mend = cmp.Or(c.Mend, mend)
+		c.Fix = cmp.Or(c.Fix, mend)
 		if on[text] == nil {
 			texts = append(texts, text)
 		}

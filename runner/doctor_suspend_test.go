@@ -56,7 +56,7 @@ func TestDoctorSuspending(t *testing.T) {
 			if row.how != nil && row.how.Ready != nil {
 				g.eventually("an answer", func() bool { _, why := g.Runner.ready.get(); return why != notAsked })
 			}
-			if c := g.saysSuspending(); c.Status != "ok" || !strings.Contains(c.Detail, row.want) || (row.mend == "") != (c.Mend == "") || !strings.Contains(c.Mend, row.mend) {
+			if c := g.saysSuspending(); c.Status != "ok" || !strings.Contains(c.Detail, row.want) || (row.mend == "") != (c.Fix == "") || !strings.Contains(c.Fix, row.mend) {
 				t.Errorf("%+v; want %q, to mend: %q", c, row.want, row.mend)
 			}
 		})

@@ -53,9 +53,9 @@ func (l Limits) driver() bool {
 	return l.Keeper != nil && (l.Mode == LimitAuto || l.Mode == LimitDriver)
 }
 
-// CannotLimitError says that the driver must limit tasks and cannot. Mend is the fix, or
+// CannotLimitError says that the driver must limit tasks and cannot. Fix is the fix, or
 // empty if there is none.
-type CannotLimitError struct{ Why, Mend string }
+type CannotLimitError struct{ Why, Fix string }
 
 // Error returns why.
 func (e *CannotLimitError) Error() string { return "GPU memory cannot be limited: " + e.Why }
@@ -84,7 +84,7 @@ func (r *Runner) findLimits(ctx context.Context) error {
 		r.limiter.guarantees = h.BeforeGone(r.clearLimits)
 	}
 	if o.Mode == LimitDriver && !r.limiter.OK() {
-		return &CannotLimitError{r.limiter.Why, r.limiter.Mend}
+		return &CannotLimitError{r.limiter.Why, r.limiter.Fix}
 	}
 	if o.Mode == LimitDriver {
 		for _, d := range r.ordered() {

@@ -138,7 +138,7 @@ func TestExporterAdvice(t *testing.T) {
 			return err == nil && gpus[0].Metrics != "" && gpus[1].Metrics != ""
 		})
 		c := g.checkMetrics()
-		if got := strings.Contains(c.Mend, "dcgm-exporter"); got != helps || (c.Status == "warning") != helps {
+		if got := strings.Contains(c.Fix, "dcgm-exporter"); got != helps || (c.Status == "warning") != helps {
 			t.Errorf("%s: %+v", model, c)
 		}
 	}

@@ -106,7 +106,7 @@ func (w *worker) repairMPS(ctx context.Context) {
 		return
 	}
 	for range 30 {
-		wrong, err := w.opt.MPS.Groups.Mend(ctx, group)
+		wrong, err := w.opt.MPS.Groups.Fix(ctx, group)
 		if err != nil && ctx.Err() == nil {
 			w.Log.Warn().Err(err).Str("group", group.Name).Msg("MPS could not be put in order")
 		}

@@ -99,7 +99,7 @@ func (r *Runner) checkNewer(all []containers.Container) ([]orphan, error) {
 	refusal := &journal.Refusal{
 		Err:  journal.ErrDamaged,
 		What: "containers are newer than the journal in " + r.opt.DataDir + ": it is an older copy, or has lost its end",
-		Mend: journal.MendCommand(r.opt.DataDir),
+		Fix:  journal.FixCommand(r.opt.DataDir),
 	}
 	const most = 5
 	for i, s := range found {

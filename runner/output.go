@@ -243,10 +243,10 @@ func (r *Runner) checkOutput() api.Check {
 	switch {
 	case err != nil:
 		c.Status, c.Detail = "failure", "output cannot be kept: "+err.Error()
-		c.Mend = "make " + v.Dir + " a folder that the daemon can write, or set output-dir; tasks go on meanwhile"
+		c.Fix = "make " + v.Dir + " a folder that the daemon can write, or set output-dir; tasks go on meanwhile"
 	case free >= 0 && free < v.Free:
 		c.Status, c.Detail = "warning", fmt.Sprintf("only %s free in %s: output stops growing at %s", units.Bytes(free), v.Dir, units.Bytes(v.Free))
-		c.Mend = "free some space, or set output-dir to another disk"
+		c.Fix = "free some space, or set output-dir to another disk"
 	}
 	return c
 }

@@ -151,7 +151,7 @@ func (r *Runner) compare(all []containers.Container) error {
 	found, err := r.checkNewer(all)
 	if refusal, ok := errors.AsType[*journal.Refusal](err); ok {
 		said := refusal.What + " (" + strings.Join(refusal.Facts, "; ") + ")"
-		r.lookout.refuse(said + engine.ToFix + "stop the daemon, then " + refusal.Mend)
+		r.lookout.refuse(said + engine.ToFix + "stop the daemon, then " + refusal.Fix)
 		return nil
 	}
 	if err == nil {

@@ -46,7 +46,7 @@ func TestNewerWhenEngineComesBack(t *testing.T) {
 	})
 	checks := g.Doctor(g.ctx())
 	if !slices.ContainsFunc(checks, func(c api.Check) bool {
-		return c.Status == "failure" && strings.Contains(c.Detail, "newer than the journal") && strings.Contains(c.Mend, "repair --accept-loss")
+		return c.Status == "failure" && strings.Contains(c.Detail, "newer than the journal") && strings.Contains(c.Fix, "repair --accept-loss")
 	}) {
 		t.Errorf("doctor: %+v", checks)
 	}

@@ -125,7 +125,7 @@ func (r *Runner) undelivered(ctx context.Context, rec *record.Record) []string {
 func (r *Runner) checkMessages() api.Check {
 	c := api.Check{Name: "messages", Status: "ok"}
 	if r.mail == nil {
-		c.Status, c.Detail, c.Mend = "failure", errNoPost.Text, "make "+r.opt.DataDir+"/notify usable for the daemon, and restart it"
+		c.Status, c.Detail, c.Fix = "failure", errNoPost.Text, "make "+r.opt.DataDir+"/notify usable for the daemon, and restart it"
 		return c
 	}
 	server, trouble := r.mail.Server()
@@ -133,9 +133,9 @@ func (r *Runner) checkMessages() api.Check {
 	c.Detail = fmt.Sprintf("channels of the administrator's: %d", len(server))
 	switch {
 	case trouble != "":
-		c.Status, c.Detail, c.Mend = "warning", "the administrator's channels are not in force: their file has a fault", "carma notify tells administrators what it is; mend the file, then reload the daemon (SIGHUP)"
+		c.Status, c.Detail, c.Fix = "warning", "the administrator's channels are not in force: their file has a fault", "carma notify tells administrators what it is; mend the file, then reload the daemon (SIGHUP)"
 	case len(failing) > 0:
-		c.Status, c.Detail, c.Mend = "warning", "sending failed last: "+strings.Join(failing, "; "), "carma notify test --server"
+		c.Status, c.Detail, c.Fix = "warning", "sending failed last: "+strings.Join(failing, "; "), "carma notify test --server"
 	case users > 0:
 		c.Detail += fmt.Sprintf("; channels of users that failed last: %d; carma notify shows them to their owners", users)
 	}

@@ -88,7 +88,7 @@ func TestSharingIsTold(t *testing.T) {
 			if got := g.told(); got != row.want {
 				t.Errorf("the mapper is told %q, want %q", got, row.want)
 			}
-			if c := g.saysSharing(); c.Status != row.status || !strings.Contains(c.Detail, row.says) || (c.Status == "ok") != (c.Mend == "") {
+			if c := g.saysSharing(); c.Status != row.status || !strings.Contains(c.Detail, row.says) || (c.Status == "ok") != (c.Fix == "") {
 				t.Errorf("doctor: %+v", c)
 			}
 		})

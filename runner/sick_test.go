@@ -55,7 +55,7 @@ func TestSickEngine(t *testing.T) {
 	checks, err := g.api.Doctor(g.ctx())
 	told := 0
 	for _, c := range checks {
-		if c.Status == "failure" && strings.Contains(c.Detail, "bridge") && c.Mend != "" {
+		if c.Status == "failure" && strings.Contains(c.Detail, "bridge") && c.Fix != "" {
 			told++
 		}
 	}

@@ -173,7 +173,7 @@ func (d *Driver) Address() string { return d.c.config.Host }
 // Advice tells an administrator what to check if the cluster does not answer.
 func (d *Driver) Advice() containers.Advice {
 	return containers.Advice{
-		Setting: "kubeconfig", Mend: "kubectl get --raw /readyz asks the cluster; set kubeconfig to the file that tells how to reach it",
+		Setting: "kubeconfig", Fix: "kubectl get --raw /readyz asks the cluster; set kubeconfig to the file that tells how to reach it",
 		Images: "a registry that the nodes reach",
 	}
 }

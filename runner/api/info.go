@@ -90,8 +90,8 @@ type Check struct {
 	Name   string `json:"name"`
 	Status string `json:"status" enum:"ok,warning,failure"`
 	Detail string `json:"detail"`
-	// Mend is the single command or step that fixes it.
-	Mend string `json:"mend,omitempty"`
+	// Fix is the single command or step that fixes it.
+	Fix string `json:"mend,omitempty"`
 }
 
 // ProveRequest requests a proof of the limits on a task's GPU memory.

@@ -29,7 +29,6 @@ type program struct {
 	mu      sync.Mutex
 	current *session
 	ended   bool
-	changed chan struct{}
 }
 
 type session struct {

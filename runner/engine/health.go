@@ -110,8 +110,8 @@ func (e *Health) remedy() string {
 		return "start " + e.driver.Name()
 	}
 	advice := a.Advice()
-	if advice.Mend != "" {
-		return advice.Mend
+	if advice.Fix != "" {
+		return advice.Fix
 	}
 	return fmt.Sprintf("systemctl start %s, or set %s to its address", advice.Service, advice.Setting)
 }

@@ -130,7 +130,7 @@ func (f *frozen) check(t *testing.T, what string, damage func(files map[string][
 		return false
 	}
 	var r *Refusal
-	if !errors.As(err, &r) || !errors.Is(err, ErrDamaged) || !strings.Contains(r.Mend, "carma journal repair --accept-loss") {
+	if !errors.As(err, &r) || !errors.Is(err, ErrDamaged) || !strings.Contains(r.Fix, "carma journal repair --accept-loss") {
 		t.Errorf("%s: refused with %v", what, err)
 	}
 	if _, err := Repair(f.dir, RepairOptions{Do: true, AcceptLoss: true}); err != nil {
@@ -464,7 +464,7 @@ func TestOthersCanWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r *Refusal
-		if _, err := Open(dir); !errors.As(err, &r) || r.Mend != "chmod go-w "+dir {
+		if _, err := Open(dir); !errors.As(err, &r) || r.Fix != "chmod go-w "+dir {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 		if err := os.Chmod(dir, 0o755); err != nil {

@@ -296,7 +296,7 @@ func makeDataFile(dir string) error {
 			return &Refusal{
 				Err: ErrDamaged, What: "the journal in " + dir + " is gone",
 				Facts: []string{"last written: " + h.stand()},
-				Mend:  MendCommand(dir),
+				Fix:   FixCommand(dir),
 			}
 		}
 	}

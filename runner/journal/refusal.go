@@ -16,7 +16,7 @@ type Refusal struct {
 	Err   error    // wrapped: ErrDamaged, or another cause
 	What  string   // the problem in one line
 	Facts []string // known facts, a line each
-	Mend  string   // the command after which the next start works
+	Fix   string   // the command after which the next start works
 }
 
 func (r *Refusal) Error() string {
@@ -25,8 +25,8 @@ func (r *Refusal) Error() string {
 	for _, f := range r.Facts {
 		b.WriteString("\n  " + f)
 	}
-	if r.Mend != "" {
-		b.WriteString("\n  to go on: " + r.Mend)
+	if r.Fix != "" {
+		b.WriteString("\n  to go on: " + r.Fix)
 	}
 	return b.String()
 }
@@ -49,8 +49,8 @@ func (u unchanged) Error() string { return string(u) }
 // Usage returns true, as for a [Refusal].
 func (u unchanged) Usage() bool { return true }
 
-// MendCommand returns the command after which the next start works.
-func MendCommand(dir string) string {
+// FixCommand returns the command after which the next start works.
+func FixCommand(dir string) string {
 	return "carma journal repair --accept-loss --data-dir " + quoted(dir)
 }
 
@@ -74,7 +74,7 @@ func refusal(dir string, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
 	}
-	r = &Refusal{Err: err, What: err.Error(), Mend: MendCommand(dir)}
+	r = &Refusal{Err: err, What: err.Error(), Fix: FixCommand(dir)}
 	if h, _, err := readWitness(filepath.Join(dir, witnessFile)); err == nil {
 		r.Facts = append(r.Facts, "last written: "+h.stand())
 	}
@@ -85,7 +85,7 @@ func refusal(dir string, err error) error {
 // lost returns the refusal of a journal that differs from the one that its witness
 // recorded.
 func (j *Journal) lost(what, detail string, seen head) error {
-	r := &Refusal{Err: ErrDamaged, What: fmt.Sprintf("%s (%s)", what, j.dir), Mend: MendCommand(j.dir)}
+	r := &Refusal{Err: ErrDamaged, What: fmt.Sprintf("%s (%s)", what, j.dir), Fix: FixCommand(j.dir)}
 	if detail != "" {
 		r.Facts = append(r.Facts, detail)
 	}
@@ -119,14 +119,14 @@ func private(dir string) error {
 		return &Refusal{
 			Err: os.ErrPermission, What: "the data folder " + dir + " belongs to somebody else",
 			Facts: []string{fmt.Sprintf("its owner has uid %d, the daemon runs with %d: what is in it could be changed behind the daemon's back", uid, me)},
-			Mend:  mend,
+			Fix:   mend,
 		}
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return &Refusal{
 			Err: os.ErrPermission, What: "others can write to the data folder " + dir,
 			Facts: []string{fmt.Sprintf("its mode is %#o: what is in it could be changed behind the daemon's back", info.Mode().Perm())},
-			Mend:  "chmod go-w " + quoted(dir),
+			Fix:   "chmod go-w " + quoted(dir),
 		}
 	}
 	return nil

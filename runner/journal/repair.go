@@ -75,7 +75,7 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 	}
 	report = b.report(seen, seenErr)
 	if !o.Do {
-		return append(report, "nothing was changed; to do it: "+MendCommand(dir)), nil
+		return append(report, "nothing was changed; to do it: "+FixCommand(dir)), nil
 	}
 	aside, err := install(dir, b.dir, h)
 	if err != nil {

@@ -122,7 +122,7 @@ func TestSchema2Damaged(t *testing.T) {
 		}
 		for range 2 { // the first attempt has changed nothing
 			var r *Refusal
-			if _, err := Open(dir); !errors.Is(err, ErrDamaged) || !errors.As(err, &r) || r.Mend == "" {
+			if _, err := Open(dir); !errors.Is(err, ErrDamaged) || !errors.As(err, &r) || r.Fix == "" {
 				t.Errorf("%s: %v", damage, err)
 			}
 		}

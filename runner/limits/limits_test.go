@@ -128,7 +128,7 @@ func TestDetect(t *testing.T) {
 			m := newMachine(t, row.version)
 			row.change(m)
 			s := Detect(t.Context(), m.k.Tool, m.root, row.uid)
-			if s.OK() != (row.why == "") || s.OK() != (s.Mend == "") || s.Kernel != row.kernel || !strings.Contains(s.Why, row.why) {
+			if s.OK() != (row.why == "") || s.OK() != (s.Fix == "") || s.Kernel != row.kernel || !strings.Contains(s.Why, row.why) {
 				t.Errorf("%+v, want %q", s, row.why)
 			}
 		})

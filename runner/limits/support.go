@@ -15,9 +15,9 @@ const firstDriver = 615
 
 // Support describes whether this machine's driver can limit control groups.
 type Support struct {
-	// Why describes the missing part, and Mend the way to fix it. Each is a sentence, or
+	// Why describes the missing part, and Fix the way to fix it. Each is a sentence, or
 	// empty if limits can be set.
-	Why, Mend string
+	Why, Fix string
 	// Driver is the driver's version, or empty if unknown.
 	Driver string
 	// Kernel is set if the kernel's dmem controller (Linux 6.14 and later) enforces the
@@ -33,26 +33,26 @@ func (s Support) OK() bool { return s.Why == "" }
 func Detect(ctx context.Context, t Tool, root string, uid int) Support {
 	var s Support
 	if _, err := exec.LookPath(t.path()); err != nil {
-		s.Why, s.Mend = t.path()+" is not in PATH", "install the NVIDIA driver's utilities"
+		s.Why, s.Fix = t.path()+" is not in PATH", "install the NVIDIA driver's utilities"
 		return s
 	}
 	version, err := t.Version(ctx)
 	s.Driver = version
 	major, _, _ := strings.Cut(version, ".")
 	if n, numErr := strconv.Atoi(major); err == nil && numErr == nil && n < firstDriver {
-		s.Why, s.Mend = fmt.Sprintf("driver %s is too old, %d is the first that has limits", version, firstDriver), "install a newer NVIDIA driver"
+		s.Why, s.Fix = fmt.Sprintf("driver %s is too old, %d is the first that has limits", version, firstDriver), "install a newer NVIDIA driver"
 		return s
 	}
 	if err := t.Knows(ctx); err != nil {
-		s.Why, s.Mend = "the driver's tool has no limits: "+err.Error(), fmt.Sprintf("install NVIDIA driver %d or newer", firstDriver)
+		s.Why, s.Fix = "the driver's tool has no limits: "+err.Error(), fmt.Sprintf("install NVIDIA driver %d or newer", firstDriver)
 		return s
 	}
 	if _, err := os.Stat(filepath.Join(root, cgroupRoot, "cgroup.controllers")); err != nil {
-		s.Why, s.Mend = "the machine does not have cgroup version 2 at "+cgroupRoot, "boot with systemd.unified_cgroup_hierarchy=1"
+		s.Why, s.Fix = "the machine does not have cgroup version 2 at "+cgroupRoot, "boot with systemd.unified_cgroup_hierarchy=1"
 		return s
 	}
 	if uid != 0 {
-		s.Why, s.Mend = "only root can set limits", "run carma daemon as root"
+		s.Why, s.Fix = "only root can set limits", "run carma daemon as root"
 		return s
 	}
 	_, err = os.Stat(filepath.Join(root, cgroupRoot, "dmem.capacity"))

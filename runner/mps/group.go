@@ -180,9 +180,9 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("MPS group %s has %d clients, which would die with it", e.Group, e.Clients)
 }
 
-// Mend restarts a control daemon that has ended, and a server in FAULT without clients.
+// Fix restarts a control daemon that has ended, and a server in FAULT without clients.
 // It reports whether something was wrong.
-func (g *Groups) Mend(ctx context.Context, group *Group) (wrong bool, err error) {
+func (g *Groups) Fix(ctx context.Context, group *Group) (wrong bool, err error) {
 	servers, err := group.Servers(ctx)
 	if errors.Is(err, ErrNotRunning) {
 		return true, g.Ensure(ctx, group)

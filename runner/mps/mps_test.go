@@ -128,7 +128,7 @@ func TestMend(t *testing.T) {
 	}
 	mend := func(want bool, when string) {
 		t.Helper()
-		if wrong, err := g.Mend(ctx, group); err != nil || wrong != want {
+		if wrong, err := g.Fix(ctx, group); err != nil || wrong != want {
 			t.Errorf("%s: %v, %v", when, wrong, err)
 		}
 	}

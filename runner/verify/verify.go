@@ -83,7 +83,7 @@ func Journal(dir, program string) (Result, error) {
 func (v *verifier) damaged(err error) {
 	text := err.Error()
 	if r, ok := errors.AsType[*journal.Refusal](err); ok {
-		text = r.What + "; to go on: " + r.Mend
+		text = r.What + "; to go on: " + r.Fix
 	}
 	v.Faults = append([]string{"the journal is not what was written: " + text}, v.Faults...)
 }

@@ -46,9 +46,9 @@ func Open(ctx context.Context, opt Options) (gpu.Source, error) {
 			return nil, err
 		}
 		if none.NoDriver {
-			return nil, &NoDriver{cli.UsageError{What: none.Text, Hint: none.Mend}}
+			return nil, &NoDriver{cli.UsageError{What: none.Text, Hint: none.Fix}}
 		}
-		return nil, cli.Usagef(none.Mend, "%s", none.Text)
+		return nil, cli.Usagef(none.Fix, "%s", none.Text)
 	}
 	out.Source = source
 	if !cgroup.SeesHost("/") {

@@ -34,7 +34,7 @@ func setLimits(config settings.Config, opt *runner.Options) error {
 func limitError(err error) error {
 	var cannot *runner.CannotLimitError
 	if errors.As(err, &cannot) {
-		mend := cannot.Mend
+		mend := cannot.Fix
 		if mend == "" {
 			mend = "write memory-limit: auto"
 		}

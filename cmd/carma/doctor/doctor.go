@@ -85,10 +85,10 @@ Exits with 1 when a check fails.`,
 		case errors.As(err, &none):
 			checks = localChecks(cmd.Context(), config, none)
 			if client.Socket() == settings.SystemSocket && installed != nil {
-				checks[0].Mend = cmp.Or(serviceCheck(installed).Mend, checks[0].Mend)
+				checks[0].Fix = cmp.Or(serviceCheck(installed).Fix, checks[0].Fix)
 			}
 			if *prove != "" {
-				checks = append(checks, api.Check{Name: "proof", Status: checkFailure, Detail: "not tried: the daemon starts its container", Mend: "carma daemon"})
+				checks = append(checks, api.Check{Name: "proof", Status: checkFailure, Detail: "not tried: the daemon starts its container", Fix: "carma daemon"})
 			}
 		case err != nil:
 			return err
@@ -123,8 +123,8 @@ func checkText(checks []api.Check) string {
 	}
 	for _, c := range checks {
 		fmt.Fprintf(&b, "%-7s  %-*s  %s\n", c.Status, name, cli.Printable(c.Name), cli.Printable(c.Detail))
-		if c.Mend != "" {
-			fmt.Fprintf(&b, "%-7s  %-*s  fix: %s\n", "", name, "", cli.Printable(c.Mend))
+		if c.Fix != "" {
+			fmt.Fprintf(&b, "%-7s  %-*s  fix: %s\n", "", name, "", cli.Printable(c.Fix))
 		}
 	}
 	return b.String()
@@ -152,14 +152,14 @@ func journalCheck(dir string) api.Check {
 	if !errors.Is(err, journal.ErrNewer) {
 		return api.Check{}
 	}
-	return api.Check{Name: "journal", Status: checkFailure, Detail: err.Error(), Mend: "install that version; or docs/install.md, Back to an older version"}
+	return api.Check{Name: "journal", Status: checkFailure, Detail: err.Error(), Fix: "install that version; or docs/install.md, Back to an older version"}
 }
 
 func socketCheck(none *api.NoDaemonError) api.Check {
-	c := api.Check{Name: "daemon", Status: checkFailure, Detail: none.Error(), Mend: "carma daemon"}
+	c := api.Check{Name: "daemon", Status: checkFailure, Detail: none.Error(), Fix: "carma daemon"}
 	switch {
 	case errors.Is(none, fs.ErrPermission):
-		c.Detail, c.Mend = "no permission to use "+none.Socket, "ask its owner for access, or run your own: carma daemon --socket ..."
+		c.Detail, c.Fix = "no permission to use "+none.Socket, "ask its owner for access, or run your own: carma daemon --socket ..."
 	case errors.Is(none, syscall.ECONNREFUSED):
 		c.Detail += ": the socket is there, but nobody listens"
 	}
@@ -188,7 +188,7 @@ func environmentOf(ctx context.Context, client *api.Client) string {
 func environmentCheck(name string) api.Check {
 	env, err := environments.Named(name)
 	if err != nil {
-		return api.Check{Name: "environment", Status: checkFailure, Detail: err.Error(), Mend: "correct environment: in the configuration"}
+		return api.Check{Name: "environment", Status: checkFailure, Detail: err.Error(), Fix: "correct environment: in the configuration"}
 	}
 	return api.Check{Name: "environment", Status: checkOK, Detail: fmt.Sprintf("%s: %s; context %s", env.Name, env.About, units.Bytes(env.Context+env.ConvContext))}
 }
@@ -218,7 +218,7 @@ func dataCheck(dir string) api.Check {
 	const writeAndEnter = 0o3
 	if err := syscall.Access(there, writeAndEnter); err != nil {
 		c.Status, c.Detail = checkFailure, fmt.Sprintf("%s cannot be written: %v", there, err)
-		c.Mend = "run carma daemon as root, or with --data-dir in a folder of yours"
+		c.Fix = "run carma daemon as root, or with --data-dir in a folder of yours"
 		return c
 	}
 	var stat syscall.Statfs_t
@@ -232,7 +232,7 @@ func dataCheck(dir string) api.Check {
 		c.Detail += ", will be made"
 	}
 	if free < leastFree {
-		c.Status, c.Mend = checkWarning, "make room: submissions are refused when it is full"
+		c.Status, c.Fix = checkWarning, "make room: submissions are refused when it is full"
 	}
 	return c
 }
@@ -250,13 +250,13 @@ func driverCheck(root, source string) api.Check {
 		c.Detail = strings.Join(strings.Fields(first), " ")
 	case source != "auto":
 		c.Status, c.Detail = checkFailure, "no NVIDIA driver is loaded"
-		c.Mend = "install the driver, or simulate: carma daemon --gpus sim:dgx-station-a100"
+		c.Fix = "install the driver, or simulate: carma daemon --gpus sim:dgx-station-a100"
 	case sign != "":
 		c.Status, c.Detail = checkFailure, "there is "+sign+", but no NVIDIA driver is loaded: the daemon will not start"
-		c.Mend = "modprobe nvidia, then look at dmesg; if it is not installed, install it (docs/install.md); to simulate GPUs all the same: gpus: sim:dgx-station-a100 in the configuration"
+		c.Fix = "modprobe nvidia, then look at dmesg; if it is not installed, install it (docs/install.md); to simulate GPUs all the same: gpus: sim:dgx-station-a100 in the configuration"
 	default:
 		c.Status, c.Detail = checkWarning, "no NVIDIA driver is loaded; the daemon would simulate GPUs"
-		c.Mend = "install the driver, or say so: carma daemon --gpus sim:dgx-station-a100"
+		c.Fix = "install the driver, or say so: carma daemon --gpus sim:dgx-station-a100"
 	}
 	return c
 }
@@ -268,9 +268,9 @@ func engineCheck(ctx context.Context, config settings.Config) api.Check {
 	c := api.Check{Name: "engine", Status: checkOK}
 	driver, err := engine.Open(config)
 	if err != nil {
-		c.Status, c.Detail, c.Mend = checkFailure, err.Error(), "run carma as root"
+		c.Status, c.Detail, c.Fix = checkFailure, err.Error(), "run carma as root"
 		if wrong, ok := errors.AsType[*cli.UsageError](err); ok && wrong.Hint != "" {
-			c.Detail, c.Mend = wrong.What, wrong.Hint
+			c.Detail, c.Fix = wrong.What, wrong.Hint
 		}
 		return c
 	}
@@ -290,9 +290,9 @@ func engineCheck(ctx context.Context, config settings.Config) api.Check {
 		}
 	case denied(err):
 		c.Status, c.Detail = checkFailure, "no permission to use "+where
-		c.Mend = "run carma as root"
+		c.Fix = "run carma as root"
 		if advice.Group != "" {
-			c.Mend = fmt.Sprintf("sudo usermod -aG %s $USER, then log in again", advice.Group)
+			c.Fix = fmt.Sprintf("sudo usermod -aG %s $USER, then log in again", advice.Group)
 		}
 	default:
 		why := err.Error()
@@ -300,10 +300,10 @@ func engineCheck(ctx context.Context, config settings.Config) api.Check {
 			why = cause
 		}
 		c.Status, c.Detail = checkFailure, fmt.Sprintf("%s does not answer: %s", where, why)
-		if c.Mend = advice.Mend; c.Mend != "" {
+		if c.Fix = advice.Fix; c.Fix != "" {
 			break
 		}
-		c.Mend = fmt.Sprintf("start it: systemctl start %s (or: %s &); to install it: apt-get install %s", advice.Service, advice.Program, advice.Package)
+		c.Fix = fmt.Sprintf("start it: systemctl start %s (or: %s &); to install it: apt-get install %s", advice.Service, advice.Program, advice.Package)
 	}
 	return c
 }

@@ -31,7 +31,7 @@ func TestDriverCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if c := driverCheck(root, tt.source); c.Status != tt.status || !strings.Contains(c.Detail, tt.detail) || (c.Mend == "") != (c.Status == checkOK) {
+		if c := driverCheck(root, tt.source); c.Status != tt.status || !strings.Contains(c.Detail, tt.detail) || (c.Fix == "") != (c.Status == checkOK) {
 			t.Errorf("%s: %+v", tt.name, c)
 		}
 	}
@@ -54,7 +54,7 @@ func TestServiceCheck(t *testing.T) {
 		{"activating", "enabled", checkWarning, "journalctl -u carma -f"},
 	} {
 		said := service(t.Context(), show("LoadState=loaded\nActiveState="+tt.active+"\nUnitFileState="+tt.enabled+"\nResult=exit-code\n"))
-		if c := serviceCheck(said); c.Status != tt.status || !strings.Contains(c.Mend, tt.mend) || (c.Mend == "") != (tt.mend == "") {
+		if c := serviceCheck(said); c.Status != tt.status || !strings.Contains(c.Fix, tt.mend) || (c.Fix == "") != (tt.mend == "") {
 			t.Errorf("%+v: %+v", tt, c)
 		}
 	}
@@ -73,7 +73,7 @@ func TestAdminsCheck(t *testing.T) {
 		{"a user", "carma:x:987:ann\n", checkOK, "you are not in group carma: you may use carma", false, []int{1001}},
 	} {
 		c := adminsCheck(t.Context(), func(context.Context, string, ...string) string { return tt.entry }, "carma", tt.root, tt.groups)
-		if c.Status != tt.status || !strings.Contains(c.Detail, tt.detail) || (c.Mend == "") != (c.Status == checkOK) {
+		if c.Status != tt.status || !strings.Contains(c.Detail, tt.detail) || (c.Fix == "") != (c.Status == checkOK) {
 			t.Errorf("%s: %+v", tt.name, c)
 		}
 	}
@@ -83,7 +83,7 @@ func TestVersionCheck(t *testing.T) {
 	if _, differ := versionCheck("1.0.0", "1.0.0"); differ {
 		t.Error("the same")
 	}
-	if c, differ := versionCheck("1.1.0", "1.0.0"); !differ || c.Status != checkWarning || !strings.Contains(c.Mend, "restart carma") {
+	if c, differ := versionCheck("1.1.0", "1.0.0"); !differ || c.Status != checkWarning || !strings.Contains(c.Fix, "restart carma") {
 		t.Errorf("%+v", c)
 	}
 }

@@ -54,20 +54,20 @@ func serviceCheck(said map[string]string) api.Check {
 	enabled := said["UnitFileState"] == "enabled"
 	switch state := said["ActiveState"]; {
 	case said["UnitFileState"] == "masked":
-		c.Status, c.Detail, c.Mend = checkFailure, unit+" is masked", "sudo systemctl unmask carma; sudo systemctl enable --now carma"
+		c.Status, c.Detail, c.Fix = checkFailure, unit+" is masked", "sudo systemctl unmask carma; sudo systemctl enable --now carma"
 	case state == "active" && !enabled:
-		c.Status, c.Detail, c.Mend = checkWarning, unit+" runs, but does not start with the machine", "sudo systemctl enable carma"
+		c.Status, c.Detail, c.Fix = checkWarning, unit+" runs, but does not start with the machine", "sudo systemctl enable carma"
 	case state == "active":
 	case said["SubState"] == "auto-restart":
 		c.Status, c.Detail = checkFailure, fmt.Sprintf("%s ends soon after each start (%s)", unit, said["Result"])
-		c.Mend = "journalctl -u carma -n 20 tells why; it is started again by itself"
+		c.Fix = "journalctl -u carma -n 20 tells why; it is started again by itself"
 	case state == "failed":
 		c.Status, c.Detail = checkFailure, fmt.Sprintf("%s has failed (%s)", unit, said["Result"])
-		c.Mend = "journalctl -u carma -n 20 tells why; then: sudo systemctl restart carma"
+		c.Fix = "journalctl -u carma -n 20 tells why; then: sudo systemctl restart carma"
 	case state == "inactive":
-		c.Status, c.Detail, c.Mend = checkFailure, unit+" does not run", "sudo systemctl enable --now carma"
+		c.Status, c.Detail, c.Fix = checkFailure, unit+" does not run", "sudo systemctl enable --now carma"
 	default: // activating, deactivating, reloading
-		c.Status, c.Detail, c.Mend = checkWarning, unit+" is "+state, "wait; journalctl -u carma -f shows its log"
+		c.Status, c.Detail, c.Fix = checkWarning, unit+" is "+state, "wait; journalctl -u carma -f shows its log"
 	}
 	return c
 }
@@ -79,7 +79,7 @@ func adminsCheck(ctx context.Context, ask asking, group string, root bool, group
 	add := fmt.Sprintf("sudo usermod -aG %s NAME; NAME logs in again", group)
 	fields := strings.Split(strings.TrimSpace(ask(ctx, "getent", "group", group)), ":")
 	if len(fields) != 4 { // name:password:gid:members
-		c.Status, c.Mend = checkWarning, fmt.Sprintf("sudo groupadd --system %s; %s", group, add)
+		c.Status, c.Fix = checkWarning, fmt.Sprintf("sudo groupadd --system %s; %s", group, add)
 		c.Detail = fmt.Sprintf("there is no group %s (admin-group): only root may stop the tasks of others", group)
 		return c
 	}
@@ -88,7 +88,7 @@ func adminsCheck(ctx context.Context, ask asking, group string, root bool, group
 	case slices.Contains(groups, gid):
 		c.Detail = "you are in group " + group + ": you may see and stop the tasks of others"
 	case fields[3] == "":
-		c.Status, c.Mend = checkWarning, add
+		c.Status, c.Fix = checkWarning, add
 		c.Detail = fmt.Sprintf("nobody is in group %s: only root may see and stop the tasks of others", group)
 	case root:
 		c.Detail = fmt.Sprintf("group %s has: %s", group, strings.ReplaceAll(fields[3], ",", ", "))
@@ -105,7 +105,7 @@ func versionCheck(mine, daemons string) (api.Check, bool) {
 	}
 	return api.Check{
 		Name: "version", Status: checkWarning, Detail: fmt.Sprintf("this is carma %s, the daemon is %s", mine, daemons),
-		Mend: "restart the daemon, tasks go on: sudo systemctl restart carma",
+		Fix: "restart the daemon, tasks go on: sudo systemctl restart carma",
 	}, true
 }
 

@@ -104,7 +104,7 @@ func (d *fakeDaemon) busy() {
 
 	d.checks = []api.Check{
 		{Name: "engine", Status: "ok", Detail: "docker 20.10.24"},
-		{Name: "disk", Status: "warning", Detail: "0.9 GiB free in /var/lib/carma", Mend: "carma rm $(carma ps -aq)"},
-		{Name: "image", Status: "failure", Detail: "no image carma/simtask:latest", Mend: "make image"},
+		{Name: "disk", Status: "warning", Detail: "0.9 GiB free in /var/lib/carma", Fix: "carma rm $(carma ps -aq)"},
+		{Name: "image", Status: "failure", Detail: "no image carma/simtask:latest", Fix: "make image"},
 	}
 }

@@ -56,10 +56,10 @@ type unit struct {
 func (s *Source) enumerate() error {
 	n, ret := s.lib.DeviceGetCount()
 	if ret != lib.SUCCESS {
-		return &Unavailable{Text: "the GPUs cannot be counted: " + message(ret), Mend: "nvidia-smi should fail as well; look at dmesg"}
+		return &Unavailable{Text: "the GPUs cannot be counted: " + message(ret), Fix: "nvidia-smi should fail as well; look at dmesg"}
 	}
 	if n == 0 {
-		return &Unavailable{Text: "the NVIDIA driver is there, but it has found no GPU", Mend: "look at dmesg and lspci; or simulate: carma daemon --gpus sim:dgx-station-a100"}
+		return &Unavailable{Text: "the NVIDIA driver is there, but it has found no GPU", Fix: "look at dmesg and lspci; or simulate: carma daemon --gpus sim:dgx-station-a100"}
 	}
 	var found []*card
 	for i := range n {
@@ -74,7 +74,7 @@ func (s *Source) enumerate() error {
 		return err
 	}
 	if len(s.units) == 0 {
-		return &Unavailable{Text: "no GPU can be used: " + strings.Join(s.Notes(), "; "), Mend: "with MIG switched on, make instances: nvidia-smi mig -cgi ... -C; or look at dmesg"}
+		return &Unavailable{Text: "no GPU can be used: " + strings.Join(s.Notes(), "; "), Fix: "with MIG switched on, make instances: nvidia-smi mig -cgi ... -C; or look at dmesg"}
 	}
 	s.number()
 	s.relate()
@@ -224,7 +224,7 @@ func (s *Source) choose(found []*card) error {
 			}
 		}
 		if !matched {
-			return &Unavailable{Text: fmt.Sprintf("there is no GPU %s", name), Mend: "take one of " + strings.Join(names(found), ", ")}
+			return &Unavailable{Text: fmt.Sprintf("there is no GPU %s", name), Fix: "take one of " + strings.Join(names(found), ", ")}
 		}
 	}
 	for _, c := range found {

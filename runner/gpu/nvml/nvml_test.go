@@ -195,7 +195,7 @@ func TestCannotOpen(t *testing.T) {
 		r.init = ret
 		_, err := Open(t.Context(), r.Server, Options{})
 		var none *Unavailable
-		if !errors.As(err, &none) || !strings.Contains(none.Text, want) || none.Mend == "" {
+		if !errors.As(err, &none) || !strings.Contains(none.Text, want) || none.Fix == "" {
 			t.Errorf("%v: %v", ret, err)
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 // Unavailable is the reason why the GPUs of this machine cannot be read, with the fix.
 type Unavailable struct {
 	Text string
-	Mend string
+	Fix  string
 	// NoDriver is set if no NVIDIA driver is installed, as on a machine without a GPU.
 	NoDriver bool
 }
@@ -120,24 +120,24 @@ func unavailable(ret lib.Return) *Unavailable {
 	const install = "install the NVIDIA driver, or simulate: carma daemon --gpus sim:dgx-station-a100"
 	switch ret {
 	case lib.ERROR_LIBRARY_NOT_FOUND:
-		return &Unavailable{Text: "the NVIDIA driver's library libnvidia-ml.so.1 was not found", Mend: install, NoDriver: true}
+		return &Unavailable{Text: "the NVIDIA driver's library libnvidia-ml.so.1 was not found", Fix: install, NoDriver: true}
 	case lib.ERROR_DRIVER_NOT_LOADED:
 		return &Unavailable{
 			Text: "the NVIDIA driver is not loaded",
-			Mend: "modprobe nvidia, then look at dmesg; without a GPU: carma daemon --gpus sim:dgx-station-a100",
+			Fix:  "modprobe nvidia, then look at dmesg; without a GPU: carma daemon --gpus sim:dgx-station-a100",
 		}
 	case lib.ERROR_LIB_RM_VERSION_MISMATCH:
 		return &Unavailable{
 			Text: "the NVIDIA driver in the kernel and its library libnvidia-ml.so.1 are of different versions",
-			Mend: "the driver was updated: reload its modules, or restart the machine",
+			Fix:  "the driver was updated: reload its modules, or restart the machine",
 		}
 	case lib.ERROR_NO_PERMISSION:
 		return &Unavailable{
 			Text: "no permission to use the NVIDIA driver",
-			Mend: "run carma daemon as root, or give its user access to /dev/nvidiactl and /dev/nvidia*",
+			Fix:  "run carma daemon as root, or give its user access to /dev/nvidiactl and /dev/nvidia*",
 		}
 	}
-	return &Unavailable{Text: "the NVIDIA driver cannot be used: " + message(ret), Mend: "nvidia-smi should fail as well; look at dmesg"}
+	return &Unavailable{Text: "the NVIDIA driver cannot be used: " + message(ret), Fix: "nvidia-smi should fail as well; look at dmesg"}
 }
 
 // message returns the driver's own text for an error.

@@ -170,7 +170,7 @@ func TestOnly(t *testing.T) {
 	}
 	_, err := Open(t.Context(), r.Server, Options{Only: []string{"9"}})
 	var none *Unavailable
-	if !errors.As(err, &none) || none.Text != "there is no GPU 9" || !strings.Contains(none.Mend, r.gpus[0].uuid) || none.NoDriver {
+	if !errors.As(err, &none) || none.Text != "there is no GPU 9" || !strings.Contains(none.Fix, r.gpus[0].uuid) || none.NoDriver {
 		t.Errorf("GPU 9: %v", err)
 	}
 }

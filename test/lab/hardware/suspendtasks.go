@@ -86,7 +86,7 @@ func (d *daemon) cannotSuspend(ctx context.Context) string {
 		if i < 0 {
 			return "carma doctor does not tell why"
 		}
-		return strings.TrimSuffix(checks[i].Detail+"; "+checks[i].Mend, "; ")
+		return strings.TrimSuffix(checks[i].Detail+"; "+checks[i].Fix, "; ")
 	}
 }
 
