@@ -61,7 +61,7 @@ func New(opt model.Options) *State {
 
 // wire makes the parts that hold nothing between two steps, the attempts and the scheduler.
 func (s *State) wire() {
-	s.preempter = preempt.New(s.Ledger, s.users, s.predictor, s.queue, s.reserve, s.placer)
+	s.preempter = preempt.New(s.Ledger, s.predictor, s.queue, s.reserve, s.placer)
 	s.explainer = explain.New(s.Ledger, s.users, s.breakers, s.queue, s.reserve, s.placer)
 	s.learner = learn.New(s.Ledger, s.predictor, s.queue, s.placer, s.preempter)
 	s.observer = observe.New(s.Ledger, s.users, s.predictor, s.placer, s.preempter)

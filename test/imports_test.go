@@ -17,7 +17,7 @@ var allowed = map[string][]string{
 	"carma/mapper/breaker":                 {"carma/mapper/ledger", "carma/mapper/model"},
 	"carma/mapper/reserve":                 {"carma/mapper/ledger", "carma/mapper/model", "carma/mapper/predict", "carma/mapper/queue"},
 	"carma/mapper/place":                   {"carma/mapper/interference", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/policy", "carma/mapper/predict", "carma/mapper/queue", "carma/mapper/reserve"},
-	"carma/mapper/preempt":                 {"carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/predict", "carma/mapper/queue", "carma/mapper/reserve"},
+	"carma/mapper/preempt":                 {"carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/predict", "carma/mapper/queue", "carma/mapper/reserve"},
 	"carma/mapper/learn":                   {"carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/predict", "carma/mapper/preempt", "carma/mapper/queue"},
 	"carma/mapper/explain":                 {"carma/mapper/breaker", "carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/queue", "carma/mapper/reserve"},
 	"carma/mapper/observe":                 {"carma/mapper/fairshare", "carma/mapper/ledger", "carma/mapper/model", "carma/mapper/place", "carma/mapper/predict", "carma/mapper/preempt"},

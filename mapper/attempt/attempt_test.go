@@ -47,7 +47,7 @@ func begin(t *testing.T) *Attempts {
 	rs := reserve.New(l, pr, q)
 	pl := place.New(l, pr, q, rs, first)
 	pl.DropCache()
-	pre := preempt.New(l, us, pr, q, rs, pl)
+	pre := preempt.New(l, pr, q, rs, pl)
 	ex := explain.New(l, us, br, q, rs, pl)
 	lc := lifecycle.New(l, us, br, q, rs, pl, pre, learn.New(l, pr, q, pl, pre), ex)
 	return New(l, us, pr, br, q, rs, pl, pre, lc)

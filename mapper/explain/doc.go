@@ -5,6 +5,6 @@
 // reason for which an unfinished task waits ([Explainer.Why]).
 //
 // It reads the ledger, the users, the breakers, the queue, the reservations and the
-// placer, and changes nothing. The scheduler passes what holds all tasks at present
+// placer, and changes nothing. The caller passes what holds all tasks at present
 // ([Launching]). The texts of the reasons are in package words.
 package explain

@@ -37,7 +37,7 @@ func begin(t *testing.T) *Learner {
 	rs := reserve.New(l, pr, q)
 	pl := place.New(l, pr, q, rs, first)
 	pl.DropCache()
-	return New(l, pr, q, pl, preempt.New(l, us, pr, q, rs, pl))
+	return New(l, pr, q, pl, preempt.New(l, pr, q, rs, pl))
 }
 
 // add adds a task of a kind in a phase.

@@ -29,7 +29,7 @@ func (ln *Learner) propagateLoad(t *model.Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, model.SourceSeen
 			ln.placer.LoadChanged(w)
-			if !ln.placer.Predicts() { // a gate may use it, and has no cache key that changes with it
+			if !ln.placer.Predicts() { // a filter may use it, and has no cache key that changes with it
 				ln.placer.Retry(w)
 			}
 			ln.queue.UpdateBacklog(w)

@@ -42,7 +42,7 @@ func begin(t *testing.T) *Lifecycle {
 	rs := reserve.New(l, pr, q)
 	pl := place.New(l, pr, q, rs, first)
 	pl.DropCache()
-	pre := preempt.New(l, us, pr, q, rs, pl)
+	pre := preempt.New(l, pr, q, rs, pl)
 	return New(l, us, br, q, rs, pl, pre, learn.New(l, pr, q, pl, pre), explain.New(l, us, br, q, rs, pl))
 }
 

@@ -38,7 +38,7 @@ func begin(t *testing.T, n int, change func(*model.Options)) *Observer {
 	rs := reserve.New(l, pr, q)
 	pl := place.New(l, pr, q, rs, first)
 	pl.DropCache()
-	ob := New(l, us, pr, pl, preempt.New(l, us, pr, q, rs, pl))
+	ob := New(l, us, pr, pl, preempt.New(l, pr, q, rs, pl))
 	ob.GPUsFound(gpus(n, "boot"))
 	ob.ClearDirty()
 	return ob

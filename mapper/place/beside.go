@@ -42,7 +42,7 @@ func (sc *scorer) closedTo(t *model.Task, g *model.GPU) model.TaskID {
 }
 
 // untold returns a task on a GPU whose activity was measured there and whose output has
-// not shown its speed yet, within tellWithin of its start, or 0. Each further task with
+// not shown its speed yet, within [TellWithin] of its start, or 0. Each further task with
 // unknown load would make it less clear which task slows down which.
 func (sc *scorer) untold(g *model.GPU) model.TaskID {
 	for i := range g.Residents {

@@ -30,7 +30,8 @@ func cacheOf(g *model.GPU) *gpuCache {
 	return c
 }
 
-// DropCache drops all cached results. Raising learned makes the results of tasks stale.
+// DropCache drops all cached results. The predictor's new version makes the
+// results of tasks stale.
 func (pl *Placer) DropCache() {
 	pl.DropDerived()
 	pl.queue.DropBacklog()

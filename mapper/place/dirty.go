@@ -32,11 +32,11 @@ type gpuDirty struct {
 	marked bool
 	short  bool
 	due    units.Instant
-	place  int // index in looks.due
+	place  int // index in dirtySet.due
 	open   ledger.OpenState
 }
 
-// gpuChanged marks a GPU for the next check.
+// GPUChanged marks a GPU for the next check.
 func (c *gpuCache) GPUChanged(g *model.GPU) {
 	if l := c.dirty.all; l != nil && !c.dirty.marked {
 		c.dirty.marked = true

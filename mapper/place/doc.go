@@ -10,5 +10,5 @@
 // (package policy) adds a filter and chooses. What is derived changes no decision: a clone
 // begins without it, and [Placer.DropCache] drops it at any time. Whoever changes a GPU
 // calls its Changed or Settle, whoever changes a waiting task's request calls
-// [Placer.Retry].
+// [Placer.Retry], and after a change of its load or run time [Placer.LoadChanged].
 package place

@@ -49,7 +49,7 @@ func (pl *Placer) Reject(t *model.Task, g *model.GPU) model.Rule {
 	return pl.RejectAny(g)
 }
 
-// Rejection adds the figures to a rule that reject returned.
+// Rejection adds the figures to a rule that Reject returned.
 func (pl *Placer) Rejection(t *model.Task, g *model.GPU, rule model.Rule) model.Rejection {
 	r := model.Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
 	switch rule {

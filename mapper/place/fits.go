@@ -17,7 +17,7 @@ func (pl *Placer) Fits(t *model.Task, gpus []model.GPUID) bool {
 	return pl.FitsGPUs(t, gpus, func(g *model.GPU) bool { return pl.reserve.NodeFits(t, g.Node) })
 }
 
-// FitsGPUs is the GPU part of fits, restricted to the GPUs that pass a filter.
+// FitsGPUs does the same for the GPUs that pass a filter, whatever the machines have.
 func (pl *Placer) FitsGPUs(t *model.Task, ids []model.GPUID, pass func(*model.GPU) bool) bool {
 	var gpus []*model.GPU
 	for _, id := range ids {

@@ -20,7 +20,7 @@ func (pl *Placer) ForgetMissing(g *model.GPU) {
 	pl.InventoryChanged(next)
 }
 
-// NextInRing returns the next GPU of round-robin, or nil; inventoryChanged restores this
+// NextInRing returns the next GPU of round-robin, or nil; InventoryChanged restores this
 // position.
 func (pl *Placer) NextInRing() *model.GPU {
 	if pl.ring < len(pl.GPUList()) {

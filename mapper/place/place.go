@@ -134,7 +134,7 @@ func (pl *Placer) failure(t *model.Task) failure {
 }
 
 // hopeless reports whether a task that needs no more than t did not fit in this cycle.
-// Room only shrinks during a cycle, so t does not fit either. If the policy has a gate,
+// Room only shrinks during a cycle, so t does not fit either. If the policy has a filter,
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
 func (pl *Placer) hopeless(c *Cycle, t *model.Task) bool {

@@ -50,7 +50,7 @@ func (gr *growth) loading(g *model.GPU) bool {
 // learners grew after their memory seemed to be known.
 type growth struct {
 	*ledger.Ledger
-	MemoryGrowth
+	seen MemoryGrowth
 }
 
 // MemoryGrowth records the growth of learners' memory after it seemed to be known.
@@ -85,10 +85,10 @@ func (gr *growth) LearnGrowth(t *model.Task, a *model.Attempt) {
 		if r.SettledAt == 0 {
 			continue
 		}
-		gr.Settled++
+		gr.seen.Settled++
 		if more := float64(r.Peak)/float64(r.SettledAt) - 1; more > SettledFactor-1 {
-			gr.Grew++
-			gr.Sum += more
+			gr.seen.Grew++
+			gr.seen.Sum += more
 		}
 	}
 }
@@ -129,7 +129,7 @@ const (
 // ShrunkGrant returns the memory to which a resident's grant would be cut.
 func (gr *growth) ShrunkGrant(r *model.Resident) units.Bytes {
 	if gr.TaskByID(r.Task).Learner {
-		return r.Peak.Scale(gr.Margin()) + SettledExtra
+		return r.Peak.Scale(gr.seen.Margin()) + SettledExtra
 	}
 	return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast)
 }

@@ -38,7 +38,7 @@ func New(l *ledger.Ledger) *Predictor {
 func (pr *Predictor) Clone(l *ledger.Ledger) *Predictor {
 	c := New(l)
 	c.byUser = pr.byUser
-	c.history, c.MemoryGrowth, c.declaredError = make(history, len(pr.history)), pr.MemoryGrowth, pr.declaredError
+	c.history, c.growth.seen, c.declaredError = make(history, len(pr.history)), pr.growth.seen, pr.declaredError
 	for i, e := range pr.history {
 		c.history[i] = new(*e)
 	}
@@ -74,13 +74,13 @@ type Snapshot struct {
 
 // Save returns the section of the snapshot. Its lists are shared: do not change them.
 func (pr *Predictor) Save() Snapshot {
-	return Snapshot{History: pr.history, Pairs: pr.pairs.snapshot(), Growth: pr.MemoryGrowth, DeclaredError: pr.declaredError, Guesses: pr.guess, Population: pr.classCounts}
+	return Snapshot{History: pr.history, Pairs: pr.pairs.snapshot(), Growth: pr.growth.seen, DeclaredError: pr.declaredError, Guesses: pr.guess, Population: pr.classCounts}
 }
 
 // Restore replaces the learned data by a section of a snapshot, or returns an error if the
 // section is inconsistent.
 func (pr *Predictor) Restore(snap Snapshot) error {
-	pr.history, pr.MemoryGrowth, pr.declaredError, pr.classCounts = snap.History, snap.Growth, snap.DeclaredError, snap.Population.clone()
+	pr.history, pr.growth.seen, pr.declaredError, pr.classCounts = snap.History, snap.Growth, snap.DeclaredError, snap.Population.clone()
 	if err := pr.history.audit(); err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ const (
 	stopOnly
 )
 
-// displace carries out a displacement, and reports whether it did. It does not if the
-// victim may only be suspended and cannot be.
+// displace carries out a displacement. It returns false if the victim may only be suspended
+// and cannot be.
 func (di *displacer) displace(d displacement) bool {
 	if d.how != stopOnly && di.suspendFor(d.victim, d.cause) {
 		return true

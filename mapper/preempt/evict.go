@@ -14,7 +14,7 @@ import (
 const (
 	EvictWithin = 10 * time.Minute // of its start
 	EvictMost   = 2                // times for one task
-	// A slowdown must exceed the cap by undoMargin, and eviction must reduce it by at
+	// A slowdown must exceed the cap by EvictMargin, and eviction must reduce it by at
 	// least evictGain.
 	EvictMargin = 0.05
 	evictGain   = 0.1

@@ -44,7 +44,7 @@ func begin(t *testing.T, n int, change func(*model.Options)) *Preempter {
 	rs := reserve.New(l, pr, q)
 	pl := place.New(l, pr, q, rs, first)
 	pl.DropCache()
-	return New(l, us, pr, q, rs, pl)
+	return New(l, pr, q, rs, pl)
 }
 
 // run adds a task that has run on a GPU for some time with a grant of some GiB.

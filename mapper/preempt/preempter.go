@@ -1,7 +1,6 @@
 package preempt
 
 import (
-	"carma/mapper/fairshare"
 	"carma/mapper/ledger"
 	"carma/mapper/place"
 	"carma/mapper/predict"
@@ -14,7 +13,6 @@ import (
 // idle or ran longer than its slot.
 type Preempter struct {
 	*ledger.Ledger
-	users     *fairshare.Users
 	predictor *predict.Predictor
 	queue     *queue.Queue
 	reserve   *reserve.Reservations
@@ -28,8 +26,8 @@ type Preempter struct {
 }
 
 // New returns a preempter over other parts. It holds nothing else between two steps.
-func New(l *ledger.Ledger, us *fairshare.Users, pr *predict.Predictor, q *queue.Queue, rs *reserve.Reservations, pl *place.Placer) *Preempter {
-	return &Preempter{Ledger: l, users: us, predictor: pr, queue: q, reserve: rs, placer: pl, displacer: &displacer{l, pr, q}}
+func New(l *ledger.Ledger, pr *predict.Predictor, q *queue.Queue, rs *reserve.Reservations, pl *place.Placer) *Preempter {
+	return &Preempter{Ledger: l, predictor: pr, queue: q, reserve: rs, placer: pl, displacer: &displacer{l, pr, q}}
 }
 
 // BeginCycle begins a scheduling cycle.

@@ -78,7 +78,7 @@ func (rc *Recovery) recoverSuspected(t *model.Task, a *model.Attempt, ev model.E
 // twice as much after the second.
 const stagedFloor = 10 * units.GiB
 
-// The grant of a task after its own GPU OOM: after the first, its demand times oomFactor
-// plus oomExtra; after each further one, its next grant times oomAgainFactor. The factor
-// for a neighbour that exceeded its grant is [preempt.GrowFactor].
+// The grant of a task after its own GPU OOM: after the first, its demand times a
+// factor plus a margin (predict.AfterOOM); after each further one, its next grant times
+// oomAgainFactor. The factor for a neighbour that exceeded its grant is preempt.GrowFactor.
 const oomAgainFactor = 1.5

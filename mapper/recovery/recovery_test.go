@@ -50,7 +50,7 @@ func begin(t *testing.T, change func(*model.Options)) *Recovery {
 	rs := reserve.New(l, pr, q)
 	pl := place.New(l, pr, q, rs, first)
 	pl.DropCache()
-	pre := preempt.New(l, us, pr, q, rs, pl)
+	pre := preempt.New(l, pr, q, rs, pl)
 	ln, ob := learn.New(l, pr, q, pl, pre), observe.New(l, us, pr, pl, pre)
 	lc := lifecycle.New(l, us, br, q, rs, pl, pre, ln, explain.New(l, us, br, q, rs, pl))
 	at := attempt.New(l, us, pr, br, q, rs, pl, pre, lc)

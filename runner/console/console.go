@@ -63,7 +63,7 @@ type Options struct {
 	Key      gpu.AttemptKey
 	ID       string // of the container
 	Terminal bool
-	Input    bool // it reads an input, or has a terminal
+	Input    bool // it reads an input
 	// Resumed is set if an earlier daemon started the container: its latest output is read
 	// from Logs.
 	Resumed bool

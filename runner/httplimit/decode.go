@@ -16,7 +16,7 @@ import (
 // was read from its body.
 type submissionKey struct{}
 
-// SubmissionFrom returns the submission of a request, which [limitRequests] has read.
+// SubmissionFrom returns the submission of a request, which [LimitRequests] has read.
 func SubmissionFrom(ctx context.Context) api.Submission {
 	s, _ := ctx.Value(submissionKey{}).(api.Submission)
 	return s

@@ -22,7 +22,7 @@ type Caller struct {
 	Groups   []string // names
 	GIDs     []int    // the same, by number
 	// Subject is set for a user of a cluster. UID is then a number that carma assigns
-	// (see [subjectUID]), and Groups are the cluster's.
+	// (see [SubjectUID]), and Groups are the cluster's.
 	Subject   *containers.Subject
 	Namespace string // used where the caller names no other
 }
