@@ -12,7 +12,7 @@ import (
 // View gives a policy read access to the state during one call. Tasks and GPUs are those
 // of the state: a policy must not change them.
 type View interface {
-	// FreeMemory returns the memory of a GPU that a newcomer may take.
+	// FreeMemory returns the memory of a GPU that a new task may take.
 	FreeMemory(g *model.GPU) units.Bytes
 	// RingDistance returns the distance of a GPU from the one after the latest
 	// placement, in ledger order.

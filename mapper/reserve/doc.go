@@ -8,6 +8,6 @@
 // ([Reservations.HostFor]), and which tasks may backfill reserved GPUs.
 //
 // It reads the ledger, the expected run times and the order of the queue. It decides
-// nothing: the placer chooses the GPUs of the head reservation, in each scheduling cycle
-// anew, and the preempter suspends what backfills. Instants are on the scheduler's clock.
+// nothing: the placer chooses the GPUs of the head reservation again in each scheduling
+// cycle, and the preempter suspends what backfills. Instants are on the scheduler's clock.
 package reserve
