@@ -1,8 +1,10 @@
 package tasks
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +56,9 @@ none, and kubectl port-forward reaches a pod's.`,
 			if info, err := client.Info(cmd.Context()); err == nil && info.Driver == "kubernetes" {
 				return onNode(&task, args)
 			}
+			if task, err = untilOpen(cmd.Context(), client, ref, task); err != nil {
+				return err
+			}
 		}
 		found := false
 		for _, p := range task.Ports {
@@ -78,6 +83,27 @@ none, and kubectl port-forward reaches a pod's.`,
 		return fmt.Errorf("task %s does not open port %s; it opens %s", args[0], wanted, strings.Join(task.Submit.Ports, ", "))
 	}
 	return cmd
+}
+
+// untilOpen asks for a running task again until its ports are known, for at most five seconds:
+// the daemon learns them from the engine after a container has started, and again after the
+// daemon itself was restarted.
+func untilOpen(ctx context.Context, client *api.Client, ref string, task api.Task) (api.Task, error) {
+	limit := time.After(5 * time.Second)
+	for task.Phase == "running" && len(task.Submit.Ports) > 0 && len(task.Ports) == 0 {
+		select {
+		case <-ctx.Done():
+			return task, ctx.Err()
+		case <-limit:
+			return task, nil
+		case <-time.After(100 * time.Millisecond):
+		}
+		var err error
+		if task, err = client.Task(ctx, ref); err != nil {
+			return task, err
+		}
+	}
+	return task, nil
 }
 
 // onNode refuses to show a port of a task of a cluster, and explains how to reach it.
