@@ -11,6 +11,7 @@ import (
 	"carma/containers/cdi"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/deviceaccess"
 	"carma/runner/gpu/driverfiles"
 )
 
@@ -29,7 +30,7 @@ func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
 	_ = r.look(ctx, func(s *mapper.State) {
 		for _, t := range s.Tasks() {
 			if a := t.Current(); a != nil && a.Devices != nil {
-				lost = append(lost, fmt.Sprintf("task %d: %s", t.ID, r.devicesText(a.Devices)))
+				lost = append(lost, fmt.Sprintf("task %d: %s", t.ID, deviceaccess.Text(a.Devices, r.gpusText)))
 			}
 		}
 	})

@@ -96,7 +96,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	_, most := w.capacities()
 	facts.MostMemory = int64(most)
 	facts.Memory.Neighbours = w.overranBeside(ctx)
-	switch now := w.deviceState(); {
+	switch now := w.access.State(w.key()); {
 	case now.State.Lost():
 		facts.DeviceLost = w.lossText(now)
 	case now.State == devices.Openable:

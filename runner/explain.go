@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/deviceaccess"
 	"carma/runner/record"
 	"carma/runner/rights"
 )
@@ -174,7 +175,7 @@ func (r *Runner) pendingText(rec *record.Record, held string) string {
 		if len(a.GPUs) == 0 {
 			return fmt.Sprintf("it does not wait: attempt %d is %s, without a GPU", a.N, t.Phase) + again(t)
 		}
-		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + r.whyDevices(t) + again(t)
+		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + deviceaccess.Why(t.Current().Devices, r.gpusText) + again(t)
 	}
 	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
 }

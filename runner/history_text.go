@@ -10,6 +10,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/deviceaccess"
 )
 
 // eventText returns the history line of an event about a task, without text if the event has
@@ -65,7 +66,7 @@ func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool
 	case model.SuspendedOutOfBand:
 		l.Attempt, l.Text = ev.Attempt, words.Reason(model.Reason{Code: model.ReasonFoundAway})
 	case model.DevicesChecked:
-		l.Attempt, l.Text = ev.Attempt, r.devicesText(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
+		l.Attempt, l.Text = ev.Attempt, deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpusText)
 	case model.SuspendDone:
 		l.Attempt, l.Text = ev.Attempt, "is suspended"
 		if ev.Failure != "" {

@@ -9,6 +9,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/deviceaccess"
 	"carma/runner/notify"
 	"carma/runner/verify"
 )
@@ -70,7 +71,7 @@ func (m *messenger) of(ctx context.Context, p verify.Step, faults map[model.GPUI
 func (m *messenger) ofDevices(list []notify.Owned, ev model.DevicesChecked) []notify.Owned {
 	list = m.add(list, ev.Task, api.NotifyDevice, model.Reason{}, nil)
 	if n := len(list); n > 0 {
-		list[n-1].Reason = m.r.devicesText(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}) + "; running programs go on, programs that open them again fail; the task is started again without blame if it fails or has no process on a GPU"
+		list[n-1].Reason = deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, m.r.gpusText) + "; running programs go on, programs that open them again fail; the task is started again without blame if it fails or has no process on a GPU"
 		list[n-1].Public = list[n-1].Reason
 	}
 	return list

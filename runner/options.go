@@ -7,6 +7,7 @@ import (
 	"carma/estimator"
 	"carma/mapper/model"
 	"carma/runner/clock"
+	"carma/runner/deviceaccess"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
@@ -37,7 +38,7 @@ type Options struct {
 	Devices func(model.TaskID, int) ([]containers.Mount, []string)
 	// DeviceAccess checks whether containers can open their GPUs, or is nil for no checks,
 	// as with simulated GPUs and in a cluster.
-	DeviceAccess DeviceChecker
+	DeviceAccess deviceaccess.Checker
 	// Boot names the machine's boot. If empty, the kernel is asked.
 	Boot string
 	// Speed is the initial speed of a simulated server's time.

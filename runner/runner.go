@@ -20,6 +20,7 @@ import (
 	"carma/runner/certs"
 	"carma/runner/clock"
 	"carma/runner/console"
+	"carma/runner/deviceaccess"
 	"carma/runner/energy"
 	"carma/runner/engine"
 	"carma/runner/gpu"
@@ -80,7 +81,7 @@ type Runner struct {
 	limiter    limiter
 	sharing    sharing
 	hostMem    *hostMemory
-	access     *deviceWatch
+	access     *deviceaccess.Watcher
 	ready      readiness                         // whether suspending works
 	users      func(uid, gid int) request.Caller // looks up a user of the system
 	opening    chan struct{}                     // one token for each check of a user's files
@@ -190,12 +191,12 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.openOutbox(opt.Notify, host)
 	r.loadEnergy()
-	r.access = newDeviceWatch(opt.DeviceAccess, r.devicesChanged)
+	r.access = deviceaccess.New(opt.DeviceAccess, r.devicesChanged)
 	r.monitor.SetHooks(monitor.Hooks{
 		Energy: r.spend, Hosts: r.hostSample, Reset: r.gpusReset,
 		Clients: func(samples []gpu.Sample) {
 			r.checkClients(samples)
-			r.access.follow(samples)
+			r.access.Follow(samples)
 		},
 	})
 	if err := r.acceptLostRecords(); err != nil {
@@ -233,7 +234,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	r.side.Go(func() { r.engine.Watch(r.work, r.engineChanged) })
 	r.side.Go(func() { r.monitor.Run(r.work, r.sampled) })
-	r.side.Go(func() { r.access.run(r.work) })
+	r.side.Go(func() { r.access.Run(r.work) })
 	r.side.Go(func() { r.followGPUs(r.work) })
 	r.side.Go(func() { r.recordWaits(r.work) })
 	r.side.Go(func() { r.reportThroughput(r.work) })
@@ -303,7 +304,7 @@ func (r *Runner) journalStartup(ctx context.Context) error {
 
 func (r *Runner) engineChanged(up bool, why string) {
 	if up {
-		r.access.checkAll() // an engine that starts may apply its device rules again
+		r.access.CheckAll() // an engine that starts may apply its device rules again
 	}
 	if r.draining.Load() {
 		return // nothing is started anyway

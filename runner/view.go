@@ -16,6 +16,7 @@ import (
 	"carma/mapper/predict"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/deviceaccess"
 	"carma/runner/energy"
 	"carma/runner/gpu"
 	"carma/runner/journal"
@@ -185,7 +186,7 @@ func (r *Runner) viewAttempt(id model.TaskID, a *model.Attempt) api.Attempt {
 		v.Grant = max(v.Grant, int64(g.Memory))
 	}
 	if a.Devices != nil {
-		v.Devices = r.devicesText(a.Devices)
+		v.Devices = deviceaccess.Text(a.Devices, r.gpusText)
 	}
 	return v
 }

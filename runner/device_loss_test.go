@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
@@ -16,7 +15,7 @@ import (
 	"carma/runner/monitor"
 )
 
-// access is a DeviceChecker with answers set by the test. The first processes of the
+// access is a deviceaccess.Checker with answers set by the test. The first processes of the
 // containers are 1, 2 and so on, in the order they are found in.
 type access struct {
 	mu     sync.Mutex
@@ -76,7 +75,7 @@ func (a *access) Check(_ context.Context, all []devices.Container) []devices.Res
 // loses sets the state and waits until the daemon has checked it.
 func (g *rig) loses(a *access, s devices.State) {
 	a.set(s)
-	g.access.wake()
+	g.access.CheckAll()
 }
 
 func newAccessRig(t *testing.T, change ...func(*rig)) (*rig, *access) {
@@ -93,7 +92,7 @@ func TestDeviceLost(t *testing.T) {
 	g.script("train", func(ctx context.Context, _ *containerstest.Process) int { <-ctx.Done(); return 0 })
 	ref := g.run(api.Submit{Image: "train", Name: "train", Mem: int64(units.GiB)})
 	g.running(ref)
-	g.eventually("its device was checked", func() bool { return g.access.state(gpu.AttemptKey{Task: 1, Attempt: 1}).State == devices.Openable })
+	g.eventually("its device was checked", func() bool { return g.access.State(gpu.AttemptKey{Task: 1, Attempt: 1}).State == devices.Openable })
 	a.mu.Lock()
 	a.spared = len(a.pids) + 1
 	a.mu.Unlock()
@@ -156,7 +155,7 @@ func TestDeviceLostInUse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.access.follow(samples)
+			g.access.Follow(samples)
 		}
 		if rec, _ := g.Find(ref); rec.Task.Phase != model.Running {
 			t.Errorf("it is %s", rec.Task.Phase)
@@ -214,92 +213,5 @@ func TestDeviceLostAcrossRestart(t *testing.T) {
 	task := g.until(ref, "its end", func(t api.Task) bool { return t.Attempts[0].Outcome != "" })
 	if got := task.Attempts[0]; got.Outcome != string(model.ExitInfrastructure) {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestAccessPatience checks the time at which an attempt that lost its devices is ended.
-func TestAccessPatience(t *testing.T) {
-	key := gpu.AttemptKey{Task: 1, Attempt: 1}
-	mine := gpu.Process{PID: 7, Task: 1, Attempt: 1}
-	on := func(p ...gpu.Process) []gpu.Sample { return []gpu.Sample{{UUID: "GPU-a", Processes: p}} }
-	for name, c := range map[string]struct {
-		state  devices.State
-		before []gpu.Sample // the reading before the loss
-		after  []gpu.Sample
-		wait   time.Duration
-		ends   bool
-	}{
-		"never used":                    {devices.Denied, on(), on(), 0, true},
-		"the node is gone":              {devices.Gone, on(), on(), 0, true},
-		"can be opened":                 {devices.Openable, on(), on(), time.Hour, false},
-		"not known":                     {devices.Unknown, on(), on(), time.Hour, false},
-		"in use":                        {devices.Denied, on(mine), on(mine), time.Hour, false},
-		"used a moment ago":             {devices.Denied, on(mine), on(), accessPatience - time.Second, false},
-		"used long ago":                 {devices.Denied, on(mine), on(), accessPatience, true},
-		"beside another task":           {devices.Denied, on(), on(gpu.Process{PID: 8, Task: 2, Attempt: 1}), 0, true},
-		"beside a process of no number": {devices.Denied, on(), on(gpu.Process{}), time.Hour, false},
-		"a GPU with a fault":            {devices.Denied, on(), []gpu.Sample{{UUID: "GPU-a", Fault: "lost"}}, time.Hour, false},
-		"no reading":                    {devices.Denied, on(), nil, time.Hour, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			now := time.Unix(1000, 0)
-			d := newDeviceWatch(&access{state: c.state}, func(gpu.AttemptKey, deviceCheck) {})
-			d.now = func() time.Time { return now }
-			w, stop := d.add(key, []string{"GPU-a"}, deviceCheck{State: devices.Unknown}, false, "box")
-			defer stop()
-			d.follow(c.before)
-			d.round(t.Context())
-			for range monitor.MinReadings - 1 {
-				d.follow(c.after)
-			}
-			if w.ended {
-				t.Fatal("too early")
-			}
-			now = now.Add(c.wait)
-			if d.follow(c.after); w.ended != c.ends {
-				t.Errorf("ended: %v", w.ended)
-			}
-		})
-	}
-}
-
-// TestAccessRounds: a container is checked when it is new, when its device rules have changed,
-// and when another event requests a check, but at no other time.
-func TestAccessRounds(t *testing.T) {
-	a := &access{state: devices.Openable}
-	var told []devices.State
-	d := newDeviceWatch(a, func(_ gpu.AttemptKey, c deviceCheck) { told = append(told, c.State) })
-	_, stop := d.add(gpu.AttemptKey{Task: 1, Attempt: 1}, []string{"GPU-a"}, deviceCheck{State: devices.Unknown}, false, "box")
-	step := func(what string, checks int) {
-		t.Helper()
-		if d.round(t.Context()); a.checks != checks {
-			t.Errorf("%s: %d checks, want %d", what, a.checks, checks)
-		}
-	}
-	step("it is new", 1)
-	step("nothing", 1)
-	a.set(devices.Denied)
-	step("its rules", 2)
-	step("nothing", 2)
-	d.checkAll()
-	step("asked for", 3)
-	d.follow([]gpu.Sample{{UUID: "GPU-a", Warnings: []string{"Xid 94"}}})
-	step("an Xid", 4)
-	a.set(devices.Unknown)
-	step("its rules", 5)
-	if got := d.state(gpu.AttemptKey{Task: 1, Attempt: 1}); got.State != devices.Denied {
-		t.Errorf("a check that failed has changed it to %+v", got)
-	}
-	a.set(devices.Openable)
-	step("its rules", 6)
-	if len(told) != 2 || told[0] != devices.Denied || told[1] != devices.Openable {
-		t.Errorf("told: %v", told)
-	}
-	stop()
-	a.set(devices.Denied)
-	step("it has ended", 6)
-	if _, stop := d.add(gpu.AttemptKey{Task: 2, Attempt: 1}, nil, deviceCheck{State: devices.Unknown}, false, "box"); len(d.of) != 0 {
-		stop()
-		t.Error("a task without GPUs is checked")
 	}
 }

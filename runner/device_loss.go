@@ -1,0 +1,106 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"carma/containers"
+	"carma/mapper/model"
+	"carma/runner/deviceaccess"
+	"carma/runner/gpu"
+	"carma/runner/gpu/devices"
+	"carma/runner/record"
+)
+
+// devicesChanged records that an attempt lost its devices, or has them back.
+func (r *Runner) devicesChanged(key gpu.AttemptKey, now deviceaccess.Result) {
+	ev := model.DevicesChecked{At: r.Clock.Now(), Task: key.Task, Attempt: key.Attempt}
+	line := r.Log.Info()
+	if now.State.Lost() {
+		ev.State, ev.GPUs = model.DeviceState(now.State), r.lostGPUs(key, now)
+		line = r.Log.Warn().Strs("nodes", now.Lost)
+	}
+	text := deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpusText)
+	line.Int64("task", int64(key.Task)).Int("attempt", key.Attempt).Msg(text)
+	r.consoles.Say(key.Task, text)
+	r.post(fact(ev))
+}
+
+// lostGPUs returns the GPUs of an attempt that have lost their devices.
+func (r *Runner) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []model.GPUID {
+	rec, _ := r.records.Get(key.Task)
+	if rec == nil || rec.Task.Alive() == nil {
+		return nil
+	}
+	all := make([]model.GPUID, 0, 1)
+	for _, g := range rec.Task.Alive().Grants {
+		all = append(all, g.GPU)
+	}
+	return now.LostGPUs(all, func(id model.GPUID) []string { return r.nodes(containers.AttachCDI, []string{string(id)}) })
+}
+
+// watchDevices watches the devices of an attempt, until stop is called, and ends the
+// attempt if it has lost them and does not use them.
+func (w *worker) watchDevices(ctx context.Context, id string) (stop func()) {
+	rec, _ := w.records.Get(w.launch.Task)
+	lost, forget := w.access.Add(w.key(), w.uuids(), recordedDevices(rec, w.launch.Attempt), w.resumed, id, w.containerName(w.launch.Task, w.launch.Attempt))
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-ctx.Done():
+		case <-lost:
+			w.endWithoutDevices(ctx, id)
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+		forget()
+	}
+}
+
+// endWithoutDevices stops an attempt by its stop signal and, after the grace, kills it.
+func (w *worker) endWithoutDevices(ctx context.Context, id string) {
+	if w.stopRequested() {
+		return
+	}
+	w.deviceLost.Store(true)
+	w.Log.Warn().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Msg("the task cannot open its GPUs and has no process on them; it is stopped, and started again without blame")
+	short, cancel := context.WithTimeout(ctx, signalLimit)
+	err := w.Driver.Signal(short, id)
+	cancel()
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(w.grace(w.rec)):
+		}
+	}
+	_ = w.kill(ctx, id)
+}
+
+// recordedDevices returns the state of an attempt's devices in its record.
+func recordedDevices(rec *record.Record, attempt int) deviceaccess.Result {
+	if rec == nil || rec.Task.Alive() == nil || rec.Task.Alive().N != attempt || rec.Task.Alive().Devices == nil {
+		return deviceaccess.Result{State: devices.Unknown}
+	}
+	l := rec.Task.Alive().Devices
+	return deviceaccess.Result{State: devices.State(l.State), At: l.Since.Time()}
+}
+
+// deviceEnding returns the end of an attempt that carma has ended because it lost its
+// devices and had no process on them, as a fault of the infrastructure.
+func (w *worker) deviceEnding(end ending) ending {
+	if w.stopRequested() || end.fault != nil || !w.deviceLost.Load() {
+		return end
+	}
+	end.class, end.message = model.ExitInfrastructure, w.lossText(w.access.State(w.key()))+"; and it had no process on it"
+	return end
+}
+
+// lossText returns a text with the GPUs of the attempt that a check of its devices found lost.
+func (w *worker) lossText(now deviceaccess.Result) string {
+	return deviceaccess.Text(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)}, w.gpusText)
+}
