@@ -87,7 +87,7 @@
 //     throughout. [State.Speed] says since when they are the same (it follows
 //     GPU.ChangedAt). Name the attempt, and the unit where it changes. Otherwise
 //     predictions are not corrected, and no wrong placement is undone.
-//     Kept by runner/throughput.go (sendThroughput), mapper/sim/run.go (pace).
+//     Kept by runner/throughput/report.go (send), mapper/sim/run.go (pace).
 //  18. Answer every [model.Suspend] with [model.SuspendDone] and every [model.Resume] with [model.Resumed], with
 //     the reason where it failed. An attempt that is lost meanwhile is [model.Exited]. Set
 //     GPUInfo.Suspend; tasks on other GPUs are never suspended. Without an answer the

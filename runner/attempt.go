@@ -11,8 +11,10 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/console"
+	"carma/runner/engine"
 	"carma/runner/record"
 	"carma/runner/tasklog"
+	"carma/runner/throughput"
 )
 
 // worker runs one attempt: it creates the container, follows its output and reports its
@@ -52,7 +54,7 @@ type worker struct {
 	// console closes the connection to the program, or is nil if none is open.
 	console func()
 	// following reads the task's progress. It is made before the output is read.
-	following *follower
+	following *throughput.Follower
 }
 
 // startWorker starts the worker of a launch. Only the loop calls it.
@@ -140,9 +142,11 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	failpoint.Hit("worker-start-posted")
 	defer w.watchDevices(ctx, id)()
 	var done func()
-	w.following, done = w.followers.add(w.key())
+	w.following, done = w.followers.Add(w.key())
 	defer done()
-	defer w.attachOutput(ctx, id)()
+	if driver, ok := engine.As[containers.OutputAttacher](w.Driver); ok {
+		defer w.following.Attach(ctx, driver, id, w.rec.Submit.TTY)()
+	}
 	logged := make(chan struct{})
 	logCtx, endLog := context.WithCancel(ctx)
 	defer endLog()

@@ -190,7 +190,7 @@ func (w *worker) exited(end ending) *change {
 	peak, seen := w.monitor.Observed(task, attempt)
 	untouched := w.monitor.NeverTouched(gpu.AttemptKey{Task: task, Attempt: attempt})
 	w.monitor.Forget(task, attempt)
-	params := w.following.params()
+	params := w.following.Parameters()
 	host := w.hostMem.forget(gpu.AttemptKey{Task: task, Attempt: attempt})
 	if _, share := w.booked(); end.class == model.ExitHostOOM {
 		host = max(host, share.Limit) // the container reached its limit

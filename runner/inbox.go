@@ -92,3 +92,12 @@ func (r *Runner) look(ctx context.Context, f func(*mapper.State)) error {
 }
 
 var errStopping = &request.Error{Status: 503, Text: "the daemon is stopping; try again when it is back"}
+
+// stateAccess gives the parts their access to the loop.
+type stateAccess struct{ r *Runner }
+
+// Look calls a func that may read the state.
+func (a stateAccess) Look(ctx context.Context, f func(*mapper.State)) error { return a.r.look(ctx, f) }
+
+// Offer hands an event to the loop, if the loop has time for it.
+func (a stateAccess) Offer(ev model.Event) bool { return a.r.offer(ev) }

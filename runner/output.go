@@ -38,7 +38,7 @@ const thrownAway = "the container engine had thrown them away before they could 
 // gets the output.
 func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
 	var since time.Time
-	kept := &pieces{out: out}
+	kept := tasklog.NewPieces(out)
 	lost := func(err error) {
 		if err != nil {
 			w.keeping.lost(w.Runner, err)
@@ -52,7 +52,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		flushCtx, end := context.WithCancel(ctx)
 		defer end()
 		go func() { defer close(flushed); w.flushLogs(flushCtx, out) }()
-		defer func() { lost(kept.flush()) }()
+		defer func() { lost(kept.Flush()) }()
 	}
 	sink := func(at time.Time, stream containers.Stream, line []byte, partial bool) {
 		w.heard.Add(1)
@@ -60,12 +60,12 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 			line = bytes.TrimSuffix(line, []byte("\r")) // a terminal ends lines with both
 		}
 		if stream == containers.Missing {
-			lost(kept.flush())
+			lost(kept.Flush())
 			noteMissing(out, at, line)
 			return
 		}
 		if at.After(since) { // an earlier line would be read again
-			w.following.take(w.Clock, at, stream, line, partial)
+			w.following.Read(at, stream, line, partial)
 		}
 		since = at
 		tail.At(at)
@@ -73,7 +73,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		w.client.hears(line)
 		w.hearsMemory(line)
 		if out != nil {
-			lost(kept.write(at, stream, line, partial))
+			lost(kept.Write(at, tasklog.Stream(stream), line, partial))
 		}
 	}
 	for pause := readAgain; ; pause = min(2*pause, readAgainMost) {
@@ -88,7 +88,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		}
 		if errors.Is(err, containers.ErrNotFound) {
 			if out != nil {
-				lost(kept.flush())
+				lost(kept.Flush())
 				out.Gap(out.Last().Add(1), -1, "the container was removed before its output was read to the end")
 			}
 			return

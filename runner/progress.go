@@ -7,6 +7,7 @@ import (
 	"carma/runner/energy"
 	"carma/runner/progress"
 	"carma/runner/record"
+	"carma/runner/throughput"
 )
 
 // Sources of progress beside the forms of output.
@@ -32,14 +33,14 @@ func (r *Runner) viewProgress(v *api.Task, t *model.Task, g predict.SpeedView) {
 	now := r.Clock.Now()
 	out := &api.Progress{Source: SourcePrediction, Slowdown: r.viewSlowdown(g)}
 	v.Progress = out
-	p, params, told := r.progressOf(t)
+	p, params, told := r.followers.Progress(t)
 	if params != (progress.Parameters{}) {
 		v.Params, v.Trainable = params.Total, params.Trainable
 	}
 	if told {
 		out.Source, out.Doubt, out.Unit, out.Seen = string(p.Source), string(p.Doubt), p.Unit, p.Seen
 		out.Done, out.Total, out.Epoch, out.Epochs, out.Share = p.Done, p.Total, p.Epoch, p.Epochs, p.Share
-		out.Rate, out.RateError = rounded(p.Rate, significant), rounded(p.RateError, 2)
+		out.Rate, out.RateError = throughput.Round(p.Rate, throughput.Digits), throughput.Round(p.RateError, 2)
 		out.Throughput, out.PerSecond = p.Throughput, p.PerSecond
 	}
 	switch {

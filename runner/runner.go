@@ -32,6 +32,7 @@ import (
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
+	"carma/runner/throughput"
 	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
@@ -87,7 +88,7 @@ type Runner struct {
 	opening    chan struct{}                     // one token for each check of a user's files
 	keeping    outputHealth
 	expected   expectations
-	followers  *followers // read the progress of running attempts
+	followers  *throughput.Followers // read the progress of running attempts
 	helpers    *helpers.Manager
 	helperOut  *helperOutput
 	consoles   *console.Registry
@@ -142,7 +143,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, records: record.NewStore(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
-		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: console.New(), turns: httplimit.NewRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: request.LookupCaller, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
+		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: throughput.NewFollowers(deps.Clock), consoles: console.New(), turns: httplimit.NewRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: request.LookupCaller, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
 	}
 	if d, ok := engine.As[containers.Reviewer](deps.Driver); ok {
 		r.reviews = newReviews(d, time.Now)
@@ -221,7 +222,7 @@ func (r *Runner) SetSpeed(speed float64) error {
 		return err
 	}
 	r.monitor.Wake()
-	r.followers.wake()
+	r.followers.Wake()
 	return r.note("clock", anchor)
 }
 
@@ -237,7 +238,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.access.Run(r.work) })
 	r.side.Go(func() { r.followGPUs(r.work) })
 	r.side.Go(func() { r.recordWaits(r.work) })
-	r.side.Go(func() { r.reportThroughput(r.work) })
+	r.side.Go(func() { r.followers.Report(r.work, stateAccess{r}) })
 	r.side.Go(func() { r.reconcileLater(r.work) })
 	r.side.Go(func() { tuneGC(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })

@@ -1,14 +1,13 @@
-package runner
+package throughput
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"carma/containers"
-	"carma/runner/clock"
-	"carma/runner/engine"
 	"carma/runner/progress"
 )
 
@@ -42,7 +41,7 @@ type source struct {
 }
 
 // source returns the source of a stream.
-func (f *follower) source(stream containers.Stream) *source {
+func (f *Follower) source(stream containers.Stream) *source {
 	if stream == containers.Stderr {
 		return &f.sources[1]
 	}
@@ -68,7 +67,7 @@ func (s *source) logged(at time.Time, text []byte) ([]byte, bool) {
 
 // takePrinted takes a piece of an attached stream. From the first piece on, the log is
 // not read. It returns false if there is so much output that reading the log suffices.
-func (f *follower) takePrinted(clock *clock.Clock, stream containers.Stream, piece []byte) bool {
+func (f *Follower) takePrinted(stream containers.Stream, piece []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, now := f.source(stream), time.Now()
@@ -81,12 +80,12 @@ func (f *follower) takePrinted(clock *clock.Clock, stream containers.Stream, pie
 		s.begun, s.bytes = now, 0
 	}
 	s.bytes += len(piece)
-	f.read(clock, now, stream, piece, true)
+	f.read(now, stream, piece, true)
 	return s.bytes <= attachedMost
 }
 
 // detached makes the reader read the log of a stream again.
-func (f *follower) detached(stream containers.Stream) {
+func (f *Follower) detached(stream containers.Stream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.source(stream)
@@ -98,14 +97,26 @@ func (f *follower) detached(stream containers.Stream) {
 }
 
 // quiet returns the time until the log of a stream has been quiet for logQuiet.
-func (f *follower) quiet(stream containers.Stream) time.Duration {
+func (f *Follower) quiet(stream containers.Stream) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return logQuiet - time.Since(f.source(stream).heard)
 }
 
+// Attach reads the streams whose logs are quiet from the attempt's container. done ends
+// that. A terminal has one stream.
+func (f *Follower) Attach(ctx context.Context, driver containers.OutputAttacher, id string, terminal bool) (done func()) {
+	ctx, end := context.WithCancel(ctx)
+	var over sync.WaitGroup
+	over.Go(func() { f.attach(ctx, driver, id, containers.Stdout) })
+	if !terminal {
+		over.Go(func() { f.attach(ctx, driver, id, containers.Stderr) })
+	}
+	return func() { end(); over.Wait() }
+}
+
 // attach reads a stream with a quiet log, until ctx or the container ends.
-func (f *follower) attach(ctx context.Context, clock *clock.Clock, driver containers.OutputAttacher, id string, stream containers.Stream) {
+func (f *Follower) attach(ctx context.Context, driver containers.OutputAttacher, id string, stream containers.Stream) {
 	for f.detached(stream); ; f.detached(stream) {
 		for left := f.quiet(stream); left > 0; left = f.quiet(stream) {
 			select {
@@ -122,7 +133,7 @@ func (f *follower) attach(ctx context.Context, clock *clock.Clock, driver contai
 			continue // the engine's watcher logs the cause
 		}
 		stop := context.AfterFunc(ctx, func() { _ = session.Close() })
-		to := &attachedWriter{f, clock, stream}
+		to := &attachedWriter{f, stream}
 		_ = session.Copy(to, to)
 		stop()
 		_ = session.Close()
@@ -131,36 +142,15 @@ func (f *follower) attach(ctx context.Context, clock *clock.Clock, driver contai
 
 // attachedWriter is the writer of an attached stream.
 type attachedWriter struct {
-	f      *follower
-	clock  *clock.Clock
+	f      *Follower
 	stream containers.Stream
 }
 
 var errMuch = errors.New("the log will do")
 
 func (p *attachedWriter) Write(b []byte) (int, error) {
-	if !p.f.takePrinted(p.clock, p.stream, b) {
+	if !p.f.takePrinted(p.stream, b) {
 		return 0, errMuch
 	}
 	return len(b), nil
-}
-
-// attachOutput attaches to the streams of the worker's attempt when their logs are
-// quiet. done ends that.
-func (w *worker) attachOutput(ctx context.Context, id string) (done func()) {
-	driver, can := engine.As[containers.OutputAttacher](w.Driver)
-	if !can {
-		return func() {}
-	}
-	ctx, end := context.WithCancel(ctx)
-	over := make(chan struct{}, 2)
-	attach := func(stream containers.Stream) {
-		defer func() { over <- struct{}{} }()
-		if stream == containers.Stdout || !w.rec.Submit.TTY { // a terminal has one stream
-			w.following.attach(ctx, w.Clock, driver, id, stream)
-		}
-	}
-	go attach(containers.Stdout)
-	go attach(containers.Stderr)
-	return func() { end(); <-over; <-over }
 }

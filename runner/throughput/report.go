@@ -1,9 +1,10 @@
-package runner
+package throughput
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -16,10 +17,8 @@ import (
 	"carma/runner/progress"
 )
 
-// reportThroughput reports the speed of tasks to the mapper, from their output. It
-// reports all tasks in one event, at most every paceEvery of the daemon's time, so that
-// the journal gets at most 120 such events an hour.
 const (
+	// paceEvery is the time between two reports, in the daemon's time.
 	paceEvery = 30 * time.Second
 	// paceLeast is the shortest wall-clock time between two reports, whatever the speed
 	// of the daemon's time.
@@ -31,8 +30,8 @@ const (
 	paceAgain = time.Minute
 	rateStep  = 0.05
 	shareStep = 0.05
-	// significant is the number of digits of a reported rate.
-	significant = 5
+	// Digits is the number of digits of a reported rate.
+	Digits = 5
 )
 
 // reportedThroughput is the last throughput of an attempt that the mapper was given.
@@ -44,32 +43,44 @@ type reportedThroughput struct {
 	share    float64
 }
 
-// reportThroughput runs until ctx ends.
-func (r *Runner) reportThroughput(ctx context.Context) {
+// Loop is the loop that owns the mapper's state.
+type Loop interface {
+	// Look calls a func that may read the state, or returns an error.
+	Look(context.Context, func(*mapper.State)) error
+	// Offer hands over an event, and returns false if the loop has no time for it.
+	Offer(model.Event) bool
+}
+
+// Report reports the speeds of the attempts until ctx ends: all of them in one event, at
+// most every paceEvery of the daemon's time, so that the journal gets at most 120 such
+// events an hour.
+func (fs *Followers) Report(ctx context.Context, loop Loop) {
 	for {
-		timer := time.NewTimer(max(r.Clock.Wall(paceEvery), paceLeast))
+		timer := time.NewTimer(max(fs.clock.Wall(paceEvery), paceLeast))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-r.followers.nudge: // the speed of time has changed
+		case <-fs.nudge: // the speed of time has changed
 			timer.Stop()
 		case <-timer.C:
 		}
-		r.sendThroughput(ctx)
+		fs.send(ctx, loop)
 	}
 }
 
-// sendThroughput reports the tasks that have a new throughput.
-func (r *Runner) sendThroughput(ctx context.Context) {
-	all := r.followers.all()
+// send reports the tasks that have a new throughput.
+func (fs *Followers) send(ctx context.Context, loop Loop) {
+	fs.mu.Lock()
+	all := maps.Clone(fs.of)
+	fs.mu.Unlock()
 	if len(all) == 0 {
 		return
 	}
 	going := make(map[gpu.AttemptKey]predict.SpeedView, len(all))
 	var now units.Instant
-	err := r.look(ctx, func(s *mapper.State) {
-		now = r.Clock.Now()
+	err := loop.Look(ctx, func(s *mapper.State) {
+		now = fs.clock.Now()
 		for key := range all {
 			if g, ok := s.Speed(key.Task); ok && g.Running && g.Attempt == key.Attempt {
 				going[key] = g
@@ -89,7 +100,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(ev.Tasks, func(a, b model.Throughput) int { return cmp.Compare(a.Task, b.Task) })
-	if len(ev.Tasks) > 0 && r.offer(ev) {
+	if len(ev.Tasks) > 0 && loop.Offer(ev) {
 		for _, note := range then {
 			note()
 		}
@@ -98,7 +109,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 
 // pace returns the throughput to report for an attempt, or false if there is none. Each
 // report covers an interval of its own, after the previous report's interval.
-func (f *follower) pace(now units.Instant, g predict.SpeedView) (model.Throughput, reportedThroughput, bool) {
+func (f *Follower) pace(now units.Instant, g predict.SpeedView) (model.Throughput, reportedThroughput, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := g.Since
@@ -123,8 +134,8 @@ func (f *follower) pace(now units.Instant, g predict.SpeedView) (model.Throughpu
 		return model.Throughput{}, reportedThroughput{}, false
 	}
 	out := model.Throughput{
-		Rate: rounded(speed.Rate, significant), Error: rounded(speed.Error, 2), Since: from, Unit: unit,
-		Steps: p.Unit == progress.Steps, Share: rounded(told.share, significant),
+		Rate: Round(speed.Rate, Digits), Error: Round(speed.Error, 2), Since: from, Unit: unit,
+		Steps: p.Unit == progress.Steps, Share: Round(told.share, Digits),
 	}
 	if len(g.Beside) > 0 && g.Measured == 0 {
 		out.Alone, out.AloneError = f.aloneSpeed()
@@ -147,14 +158,14 @@ func (a *exclusiveTime) follow(now units.Instant, g predict.SpeedView) {
 
 // aloneSpeed returns the rate in the time alone and the error of the rate, or 0 if
 // unknown. It includes the beginning of that time if the rest is too short.
-func (f *follower) aloneSpeed() (rate, err float64) {
+func (f *Follower) aloneSpeed() (rate, err float64) {
 	a := &f.alone
 	if a.until == 0 {
 		return 0, 0
 	}
 	for _, from := range []units.Instant{a.settled, a.from} {
 		if s, ok := f.reader.Speed(f.lived(from), f.lived(a.until)); ok && s.Error <= rateErrorMost {
-			return rounded(s.Rate, significant), rounded(s.Error, 2)
+			return Round(s.Rate, Digits), Round(s.Error, 2)
 		}
 	}
 	return 0, 0
@@ -167,7 +178,7 @@ func (t reportedThroughput) differs(before reportedThroughput) bool {
 		(change > max(rateStep, 2*math.Hypot(t.sd, before.sd)) || t.share >= before.share+shareStep || t.share < before.share)
 }
 
-func (f *follower) tell(told reportedThroughput) {
+func (f *Follower) tell(told reportedThroughput) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told = told
@@ -181,8 +192,8 @@ func unitOf(p progress.Progress) string {
 	return p.Unit
 }
 
-// rounded rounds a number to a number of significant digits.
-func rounded(v float64, digits int) float64 {
+// Round rounds a number to a number of significant digits.
+func Round(v float64, digits int) float64 {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return v
 	}

@@ -1,4 +1,4 @@
-package runner
+package throughput
 
 import (
 	"context"
@@ -75,22 +75,23 @@ func bars(from, to int) string {
 // after the stream breaks.
 func TestAttachedBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, clock, d := new(follower), clock.New(1), &attacher{}
+		clock, d := clock.New(1), &attacher{}
+		f := newFollower(clock)
 		ctx, end := context.WithCancel(t.Context())
 		over := make(chan struct{})
-		go func() { defer close(over); f.attach(ctx, clock, d, "id", containers.Stderr) }()
+		go func() { defer close(over); f.attach(ctx, d, "id", containers.Stderr) }()
 		fed := 0.0
 		want := func(what string, done float64, calls int) {
 			t.Helper()
 			synctest.Wait()
-			p, _, _ := f.progress(clock.Now())
+			p, _, _ := f.Progress(clock.Now())
 			if asked, _ := d.now(); p.Done != done || p.Restarts != 0 || asked != calls {
 				t.Errorf("%s: %v done, %d restarts, attached %d times; want %v, 0, %d", what, p.Done, p.Restarts, asked, done, calls)
 			}
 			fed = done
 		}
 		log := func(text string, partial bool) {
-			f.take(clock, time.Now(), containers.Stderr, []byte(text), partial)
+			f.Read(time.Now(), containers.Stderr, []byte(text), partial)
 		}
 		print := func(from, until int) {
 			_, to := d.now()
@@ -116,7 +117,7 @@ func TestAttachedBar(t *testing.T) {
 		_, to := d.now()
 		_ = to.CloseWithError(io.ErrUnexpectedEOF)
 		synctest.Wait()
-		f.take(clock, time.Now().Add(-time.Second), containers.Stderr, []byte(bars(10, 21)+"\r"), true)
+		f.Read(time.Now().Add(-time.Second), containers.Stderr, []byte(bars(10, 21)+"\r"), true)
 		want("the log from before the break", fed, 1)
 		time.Sleep(time.Second)
 		log(bars(15, 22), true)
@@ -158,7 +159,7 @@ func TestAttachEnds(t *testing.T) {
 	for _, fails := range []error{containers.ErrNotFound, containers.ErrUnsupported} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &attacher{fails: fails}
-			new(follower).attach(t.Context(), clock.New(1), d, "id", containers.Stdout)
+			newFollower(clock.New(1)).attach(t.Context(), d, "id", containers.Stdout)
 			if d.calls != 1 {
 				t.Errorf("%v: asked %d times", fails, d.calls)
 			}

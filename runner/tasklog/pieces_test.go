@@ -1,29 +1,26 @@
-package runner
+package tasklog
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"carma/containers"
-	"carma/runner/tasklog"
 )
 
 // TestPieces checks that the small pieces of a progress bar are joined in the log, with
 // unchanged text and order. After a kill, the engine delivers the pieces again that were not
 // written yet.
 func TestPieces(t *testing.T) {
-	s := tasklog.Open(t.TempDir(), 0)
+	s := Open(t.TempDir(), 0)
 	out, err := s.Writer(1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, p := time.Unix(1000, 0), &pieces{out: out}
-	write := func(stream containers.Stream, text string, partial bool) {
+	at, p := time.Unix(1000, 0), NewPieces(out)
+	write := func(stream Stream, text string, partial bool) {
 		t.Helper()
 		at = at.Add(time.Second)
-		if err := p.write(at, stream, []byte(text), partial); err != nil {
+		if err := p.Write(at, stream, []byte(text), partial); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,19 +28,19 @@ func TestPieces(t *testing.T) {
 	for i := range 2000 {
 		text := fmt.Sprintf("\r%4d/2000 [step]", i)
 		bar.WriteString(text)
-		write(containers.Stderr, text, true)
+		write(Stderr, text, true)
 	}
-	write(containers.Stdout, "loss 1.5", false)
-	write(containers.Stderr, "\rlast", true)
-	write(containers.Stderr, "", false)
-	write(containers.Stderr, "", false)
-	write(containers.Stdout, strings.Repeat("x", pieceBytes), true)
+	write(Stdout, "loss 1.5", false)
+	write(Stderr, "\rlast", true)
+	write(Stderr, "", false)
+	write(Stderr, "", false)
+	write(Stdout, strings.Repeat("x", PieceBytes), true)
 	before := at
-	write(containers.Stdout, "tail", true)
+	write(Stdout, "tail", true)
 	if got := out.Since(); !got.Equal(before) {
 		t.Errorf("a daemon that is killed now reads on from %v, want %v", got, before)
 	}
-	if err := p.flush(); err != nil {
+	if err := p.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if err := out.Close(); err != nil {
@@ -63,13 +60,13 @@ func TestPieces(t *testing.T) {
 			got[l.Stream].WriteByte('\n')
 		}
 	}
-	if want := bar.String() + "\rlast\n\n"; got[containers.Stderr].String() != want {
-		t.Errorf("stderr has %d bytes, want %d", got[containers.Stderr].Len(), len(want))
+	if want := bar.String() + "\rlast\n\n"; got[Stderr].String() != want {
+		t.Errorf("stderr has %d bytes, want %d", got[Stderr].Len(), len(want))
 	}
-	if want := "loss 1.5\n" + strings.Repeat("x", pieceBytes) + "tail"; got[containers.Stdout].String() != want {
-		t.Errorf("stdout has %d bytes, want %d", got[containers.Stdout].Len(), len(want))
+	if want := "loss 1.5\n" + strings.Repeat("x", PieceBytes) + "tail"; got[Stdout].String() != want {
+		t.Errorf("stdout has %d bytes, want %d", got[Stdout].Len(), len(want))
 	}
-	if most := bar.Len()/(pieceBytes-32) + 7; len(lines) > most {
+	if most := bar.Len()/(PieceBytes-32) + 7; len(lines) > most {
 		t.Errorf("%d pieces, want at most %d", len(lines), most)
 	}
 }

@@ -1,4 +1,4 @@
-package runner
+package throughput
 
 import (
 	"fmt"
@@ -33,10 +33,10 @@ func TestFollows(t *testing.T) {
 }
 
 // trains feeds the lines of a training of 1000 steps, one line per the given number of seconds.
-func (f *follower) trains(clock *clock.Clock, at *time.Time, from, to int, seconds float64) {
+func (f *Follower) trains(at *time.Time, from, to int, seconds float64) {
 	for step := from; step < to; step++ {
 		*at = at.Add(time.Duration(seconds * float64(time.Second)))
-		f.take(clock, *at, containers.Stdout, fmt.Appendf(nil, "step %d/1000", step), false)
+		f.Read(*at, containers.Stdout, fmt.Appendf(nil, "step %d/1000", step), false)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestPace(t *testing.T) {
 	at := start
 	clock := clock.NewFrom(func() time.Time { return at }, 1)
 	came := units.InstantOf(start).Add(settles)
-	f := new(follower)
+	f := newFollower(clock)
 	var beside []model.TaskID
 	tell := func() (model.Throughput, bool) {
 		p, told, ok := f.pace(units.InstantOf(at), predict.SpeedView{Changed: came.Add(-settles), Since: came, Beside: beside})
@@ -57,40 +57,40 @@ func TestPace(t *testing.T) {
 		}
 		return p, ok
 	}
-	f.trains(clock, &at, 0, 12, 5)
+	f.trains(&at, 0, 12, 5)
 	if p, ok := tell(); ok {
 		t.Errorf("while it settles: %+v", p)
 	}
-	f.trains(clock, &at, 12, 24, 5)
+	f.trains(&at, 12, 24, 5)
 	p, ok := tell()
 	if !ok || p.Rate != 0.2 || p.Share != 0.023 || !p.Steps || p.Unit != "steps" || p.Since != came {
 		t.Errorf("the first: %+v, %v", p, ok)
 	}
 	first := units.InstantOf(at)
-	f.trains(clock, &at, 24, 70, 5)
+	f.trains(&at, 24, 70, 5)
 	if p, ok := tell(); ok {
 		t.Errorf("nothing is new: %+v", p)
 	}
-	f.trains(clock, &at, 70, 80, 5)
+	f.trains(&at, 70, 80, 5)
 	if p, ok = tell(); !ok || p.Since != first || p.Share != 0.079 {
 		t.Errorf("a twentieth further, since %v: %+v, %v", first, p, ok)
 	}
 	// A new neighbour.
 	came, beside = units.InstantOf(at).Add(settles), []model.TaskID{2}
-	f.trains(clock, &at, 80, 86, 10)
+	f.trains(&at, 80, 86, 10)
 	if p, ok := tell(); ok {
 		t.Errorf("beside a neighbour, too soon: %+v", p)
 	}
-	f.trains(clock, &at, 86, 96, 10)
+	f.trains(&at, 86, 96, 10)
 	if p, ok = tell(); !ok || p.Rate != 0.1 || p.Alone != 0.2 || p.Since != came {
 		t.Errorf("beside a neighbour: %+v, %v", p, ok)
 	}
 	// It slows down without a change of neighbours, but within a minute.
-	f.trains(clock, &at, 96, 98, 20)
+	f.trains(&at, 96, 98, 20)
 	if p, ok := tell(); ok {
 		t.Errorf("again within a minute: %+v", p)
 	}
-	f.trains(clock, &at, 98, 108, 20)
+	f.trains(&at, 98, 108, 20)
 	if p, ok = tell(); !ok || p.Rate > 0.06 {
 		t.Errorf("slower: %+v, %v", p, ok)
 	}
@@ -102,22 +102,22 @@ func TestPaceUnit(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	at := start
 	clock := clock.NewFrom(func() time.Time { return at }, 1)
-	f := new(follower)
+	f := newFollower(clock)
 	for epoch := 1; epoch < 10; epoch++ {
 		at = at.Add(time.Minute)
-		f.take(clock, at, containers.Stdout, fmt.Appendf(nil, "Epoch %d/10", epoch), false)
+		f.Read(at, containers.Stdout, fmt.Appendf(nil, "Epoch %d/10", epoch), false)
 	}
 	p, _, ok := f.pace(units.InstantOf(at), predict.SpeedView{Since: units.InstantOf(start)})
 	if !ok || p.Unit != "epochs" || p.Steps {
 		t.Errorf("%+v, %v", p, ok)
 	}
-	f.trains(clock, &at, 0, 100, 2)
+	f.trains(&at, 0, 100, 2)
 	if p, _, ok = f.pace(units.InstantOf(at), predict.SpeedView{Since: units.InstantOf(start)}); !ok || p.Unit == "epochs" || p.Unit == "" || !p.Steps {
 		t.Errorf("by steps: %+v, %v", p, ok)
 	}
-	wild := new(follower)
+	wild := newFollower(clock)
 	for i, seconds := range []float64{1, 200, 2, 300, 5, 100, 1, 250} {
-		wild.trains(clock, &at, i, i+1, seconds)
+		wild.trains(&at, i, i+1, seconds)
 	}
 	if p, _, ok := wild.pace(units.InstantOf(at), predict.SpeedView{Since: units.InstantOf(start)}); ok {
 		t.Errorf("irregular: %+v", p)
@@ -132,17 +132,17 @@ func TestSuspendedIsNoPause(t *testing.T) {
 	left := func(tell bool) (time.Duration, float64, time.Time, time.Time) {
 		at := start
 		clock := clock.NewFrom(func() time.Time { return at }, 1)
-		f := new(follower)
-		f.trains(clock, &at, 0, 50, 10)
+		f := newFollower(clock)
+		f.trains(&at, 0, 50, 10)
 		if tell {
-			f.leaves(units.InstantOf(at))
+			f.Suspend(units.InstantOf(at))
 		}
 		at = at.Add(3 * time.Hour)
 		if tell {
-			f.returns(units.InstantOf(at))
+			f.Resume(units.InstantOf(at))
 		}
-		f.trains(clock, &at, 50, 60, 10)
-		p, _, ok := f.progress(units.InstantOf(at))
+		f.trains(&at, 50, 60, 10)
+		p, _, ok := f.Progress(units.InstantOf(at))
 		if !ok || !p.Trusted {
 			t.Fatalf("%+v, %v", p, ok)
 		}
@@ -159,15 +159,15 @@ func TestSuspendedIsNoPause(t *testing.T) {
 
 // TestLived: each instant counts only the unsuspended time before it.
 func TestLived(t *testing.T) {
-	var none *follower
-	none.leaves(1)
-	none.returns(2)
-	f := new(follower)
-	f.returns(5)
-	f.leaves(100)
-	f.leaves(110)
-	f.returns(200)
-	f.leaves(300)
+	var none *Follower
+	none.Suspend(1)
+	none.Resume(2)
+	f := newFollower(clock.New(1))
+	f.Resume(5)
+	f.Suspend(100)
+	f.Suspend(110)
+	f.Resume(200)
+	f.Suspend(300)
 	for at, want := range map[units.Instant]units.Instant{50: 50, 100: 100, 150: 100, 200: 100, 250: 150, 300: 200, 400: 200} {
 		if got := f.lived(at); !got.Equal(want.Time()) {
 			t.Errorf("%d is %s, want %s", at, got, want.Time())
@@ -185,26 +185,26 @@ func TestAloneTime(t *testing.T) {
 	at := start
 	clock := clock.NewFrom(func() time.Time { return at }, 1)
 	began, one := units.InstantOf(start), []model.TaskID{2}
-	f := new(follower)
+	f := newFollower(clock)
 	look := func(changed units.Instant, beside []model.TaskID) (float64, float64) {
 		f.alone.follow(units.InstantOf(at), predict.SpeedView{Changed: changed, Since: changed.Add(time.Minute), Beside: beside})
 		return f.aloneSpeed()
 	}
-	f.trains(clock, &at, 0, 5, 20)
+	f.trains(&at, 0, 5, 20)
 	if rate, _ := look(began, nil); rate != 0.05 {
 		t.Errorf("at once: %v", rate)
 	}
-	f.trains(clock, &at, 5, 7, 20)
+	f.trains(&at, 5, 7, 20)
 	came := units.InstantOf(at)
-	f.trains(clock, &at, 7, 17, 40)
+	f.trains(&at, 7, 17, 40)
 	if rate, err := look(came, one); rate != 0.05 || err > rateErrorMost || f.alone.until != came {
 		t.Errorf("after somebody came: %v, %v, %v", rate, err, f.alone)
 	}
-	f.trains(clock, &at, 17, 27, 100)
+	f.trains(&at, 17, 27, 100)
 	if rate, _ := look(units.InstantOf(at), []model.TaskID{2, 3}); rate != 0.05 {
 		t.Errorf("after another came: %v", rate)
 	}
-	if rate, _ := new(follower).aloneSpeed(); rate != 0 {
+	if rate, _ := newFollower(clock).aloneSpeed(); rate != 0 {
 		t.Errorf("never alone: %v", rate)
 	}
 }
@@ -214,31 +214,31 @@ func TestAloneTime(t *testing.T) {
 func TestFollowFlood(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	clock := clock.NewFrom(func() time.Time { return at }, 1)
-	f := new(follower)
+	f := newFollower(clock)
 	for range 3 * floodBurst {
 		at = at.Add(time.Microsecond)
-		f.take(clock, at, containers.Stdout, []byte("step 9"), true)
+		f.Read(at, containers.Stdout, []byte("step 9"), true)
 	}
 	if f.left >= 1 || !f.torn {
 		t.Fatalf("%v lines are left after a flood", f.left)
 	}
 	for _, line := range []string{"step 3/1000", "step 4/1000", "step 5/1000"} {
 		at = at.Add(time.Minute)
-		f.take(clock, at, containers.Stdout, []byte(line), false)
+		f.Read(at, containers.Stdout, []byte(line), false)
 	}
-	if p, _, ok := f.progress(units.InstantOf(at)); !ok || p.Done != 5 || f.left < 1 {
+	if p, _, ok := f.Progress(units.InstantOf(at)); !ok || p.Done != 5 || f.left < 1 {
 		t.Errorf("after the flood: %+v, %v", p, ok)
 	}
 }
 
 // BenchmarkFollow measures a flood of one million 100-byte lines per second.
 func BenchmarkFollow(b *testing.B) {
-	f, clock, at := new(follower), clock.New(1), time.Now()
+	f, at := newFollower(clock.New(1)), time.Now()
 	line := []byte(strings.Repeat("nothing of interest ", 5))
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
 		at = at.Add(time.Microsecond)
-		f.take(clock, at, containers.Stdout, line, false)
+		f.Read(at, containers.Stdout, line, false)
 	}
 }
 
@@ -246,8 +246,8 @@ func BenchmarkFollow(b *testing.B) {
 func BenchmarkPace(b *testing.B) {
 	at := time.Unix(1_700_000_000, 0)
 	clock := clock.NewFrom(func() time.Time { return at }, 1)
-	f, began := new(follower), units.InstantOf(at)
-	f.trains(clock, &at, 0, 1000, 1)
+	f, began := newFollower(clock), units.InstantOf(at)
+	f.trains(&at, 0, 1000, 1)
 	for b.Loop() {
 		f.pace(units.InstantOf(at), predict.SpeedView{Changed: began, Since: began})
 	}

@@ -1,4 +1,4 @@
-package runner
+package throughput
 
 import (
 	"sync"
@@ -6,16 +6,17 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper/model"
 	"carma/runner/clock"
-	"carma/runner/gpu"
 	"carma/runner/progress"
+	"carma/runner/tasklog"
 )
 
-// follower reads the progress of one attempt from its output. When a daemon adopts an
+// Follower reads the progress of one attempt from its output. When a daemon adopts an
 // attempt, the follower begins empty, because output that an earlier daemon stored is not
 // read again.
-type follower struct {
+type Follower struct {
+	clock *clock.Clock
+
 	mu      sync.Mutex // guards all below
 	sources [2]source  // of the two streams
 	reader  progress.Reader
@@ -27,6 +28,8 @@ type follower struct {
 	alone   exclusiveTime
 	gone    []suspendedSpan // when the attempt was suspended, as far as this daemon has seen it
 }
+
+func newFollower(clock *clock.Clock) *Follower { return &Follower{clock: clock} }
 
 // exclusiveTime is the last interval in which an attempt was alone on its GPUs.
 type exclusiveTime struct {
@@ -46,20 +49,20 @@ const (
 	floodRate, floodBurst = 2000, 4000
 )
 
-// take reads a line of the engine's log, or a piece of one, that the engine received
+// Read reads a line of the engine's log, or a piece of one, that the engine received
 // at a time of the wall clock.
-func (f *follower) take(clock *clock.Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
+func (f *Follower) Read(at time.Time, stream containers.Stream, line []byte, partial bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if line, ok := f.source(stream).logged(at, line); ok {
-		f.read(clock, at, stream, line, partial)
+		f.read(at, stream, line, partial)
 	}
 }
 
 // read gives the reader a line, or a piece of one. The caller holds the mutex.
-func (f *follower) read(clock *clock.Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
+func (f *Follower) read(at time.Time, stream containers.Stream, line []byte, partial bool) {
 	if d := at.Sub(f.wall); d < 0 || d >= sameMoment {
-		f.latest = follows(f.latest, clock.FromWall(at), clock.Now())
+		f.latest = follows(f.latest, f.clock.FromWall(at), f.clock.Now())
 		f.left = min(floodBurst, f.left+min(max(d.Seconds(), sameMoment.Seconds()), 2)*floodRate)
 		f.wall = at
 	}
@@ -73,11 +76,11 @@ func (f *follower) read(clock *clock.Clock, at time.Time, stream containers.Stre
 		f.reader.Feed(f.lived(f.latest), progress.Stream(stream), []byte{'\n'})
 	}
 	f.reader.Line(f.lived(f.latest), progress.Stream(stream), line, partial)
-	f.source(stream).printed = partial && len(line) < pieceBytes
+	f.source(stream).printed = partial && len(line) < tasklog.PieceBytes
 }
 
 // standing reads progress bars on unfinished lines. The caller holds the mutex.
-func (f *follower) standing(now units.Instant) {
+func (f *Follower) standing(now units.Instant) {
 	for _, stream := range []containers.Stream{containers.Stdout, containers.Stderr} {
 		if f.source(stream).printed {
 			f.reader.Standing(f.lived(now), progress.Stream(stream))
@@ -94,9 +97,9 @@ func follows(before, at, now units.Instant) units.Instant {
 	return max(before, at)
 }
 
-// progress returns the attempt's progress and the numbers of parameters that it has
+// Progress returns the attempt's progress and the numbers of parameters that it has
 // printed, or false if it has printed nothing about its progress.
-func (f *follower) progress(now units.Instant) (progress.Progress, progress.Parameters, bool) {
+func (f *Follower) Progress(now units.Instant) (progress.Progress, progress.Parameters, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.standing(now)
@@ -106,69 +109,8 @@ func (f *follower) progress(now units.Instant) (progress.Progress, progress.Para
 	return p, params, ok
 }
 
-// followers holds the followers of the attempts whose output is read.
-type followers struct {
-	nudge chan struct{} // wakes reportThroughput
-
-	mu sync.Mutex
-	of map[gpu.AttemptKey]*follower
-}
-
-func newFollowers() *followers {
-	return &followers{nudge: make(chan struct{}, 1), of: map[gpu.AttemptKey]*follower{}}
-}
-
-// wake makes reportThroughput check the rates now.
-func (fs *followers) wake() {
-	select {
-	case fs.nudge <- struct{}{}:
-	default:
-	}
-}
-
-// add makes the follower of an attempt. done removes the follower.
-func (fs *followers) add(key gpu.AttemptKey) (f *follower, done func()) {
-	f = new(follower)
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.of[key] = f
-	return f, func() {
-		fs.mu.Lock()
-		defer fs.mu.Unlock()
-		delete(fs.of, key)
-	}
-}
-
-// get returns the follower of an attempt, or nil if its output is not read.
-func (fs *followers) get(key gpu.AttemptKey) *follower {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return fs.of[key]
-}
-
-// all returns all followers.
-func (fs *followers) all() map[gpu.AttemptKey]*follower {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	all := make(map[gpu.AttemptKey]*follower, len(fs.of))
-	for key, f := range fs.of {
-		all[key] = f
-	}
-	return all
-}
-
-// progressOf returns the progress of a placed or suspended task according to its output.
-func (r *Runner) progressOf(t *model.Task) (progress.Progress, progress.Parameters, bool) {
-	if a := t.Alive(); a != nil {
-		if f := r.followers.get(gpu.AttemptKey{Task: t.ID, Attempt: a.N}); f != nil {
-			return f.progress(r.Clock.Now())
-		}
-	}
-	return progress.Progress{}, progress.Parameters{}, false
-}
-
-// params returns the numbers of parameters that the output has named, or nil.
-func (f *follower) params() *progress.Parameters {
+// Parameters returns the numbers of parameters that the output has named, or nil.
+func (f *Follower) Parameters() *progress.Parameters {
 	if f == nil { // the container has never run
 		return nil
 	}
