@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"carma/internal/units"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -15,7 +16,7 @@ import (
 )
 
 func ownsTask(who request.Caller, rec *record.Record) bool {
-	return rights.Owns(rights.Caller{UID: who.UID, Name: who.Name}, ownerOfTask(rec))
+	return rights.Owns(rights.Caller{UID: who.UID, Name: who.Name}, access.OwnerOf(rec))
 }
 
 // ask makes a request as a caller and returns the status and the answer. A stream is cut

@@ -22,7 +22,7 @@ func (r *Runner) alter(ctx context.Context, who request.Caller, a rights.Action,
 	if err != nil {
 		return nil, err
 	}
-	if err := r.authorize(who, a, rec, why); err != nil {
+	if err := r.authz.Authorize(who, a, rec, why); err != nil {
 		return nil, err
 	}
 	return r.altered(ctx, rec.ID(), plan)
@@ -111,11 +111,11 @@ func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u a
 	if err != nil {
 		return nil, err
 	}
-	if err := r.authorize(who, rights.Update, rec, changeText(u)); err != nil {
+	if err := r.authz.Authorize(who, rights.Update, rec, changeText(u)); err != nil {
 		return nil, err
 	}
 	if who.Subject != nil && u.After != nil {
-		if err := r.knowsOf(ctx, *u.After); err != nil {
+		if err := r.authz.CheckDependencies(ctx, *u.After, r.referred); err != nil {
 			return nil, err
 		}
 	}

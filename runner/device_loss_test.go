@@ -15,9 +15,9 @@ import (
 	"carma/runner/monitor"
 )
 
-// access is a deviceaccess.Checker with answers set by the test. The first processes of the
+// deviceAnswers is a deviceaccess.Checker with answers set by the test. The first processes of the
 // containers are 1, 2 and so on, in the order they are found in.
-type access struct {
+type deviceAnswers struct {
 	mu     sync.Mutex
 	state  devices.State
 	checks int
@@ -27,16 +27,16 @@ type access struct {
 }
 
 // of returns the state of a process's devices.
-func (a *access) of(pid int) devices.State {
+func (a *deviceAnswers) of(pid int) devices.State {
 	if a.spared > 0 && pid >= a.spared {
 		return devices.Openable
 	}
 	return a.state
 }
 
-func (a *access) set(s devices.State) { a.mu.Lock(); defer a.mu.Unlock(); a.state = s }
+func (a *deviceAnswers) set(s devices.State) { a.mu.Lock(); defer a.mu.Unlock(); a.state = s }
 
-func (a *access) Find(names map[string]bool) map[string]int {
+func (a *deviceAnswers) Find(names map[string]bool) map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	found := map[string]int{}
@@ -55,13 +55,13 @@ func (a *access) Find(names map[string]bool) map[string]int {
 	return found
 }
 
-func (a *access) Rules(pid int, _ []string) string {
+func (a *deviceAnswers) Rules(pid int, _ []string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return "rules: " + string(a.of(pid))
 }
 
-func (a *access) Check(_ context.Context, all []devices.Container) []devices.Result {
+func (a *deviceAnswers) Check(_ context.Context, all []devices.Container) []devices.Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.checks++
@@ -73,13 +73,13 @@ func (a *access) Check(_ context.Context, all []devices.Container) []devices.Res
 }
 
 // loses sets the state and waits until the daemon has checked it.
-func (g *rig) loses(a *access, s devices.State) {
+func (g *rig) loses(a *deviceAnswers, s devices.State) {
 	a.set(s)
 	g.access.CheckAll()
 }
 
-func newAccessRig(t *testing.T, change ...func(*rig)) (*rig, *access) {
-	a := &access{state: devices.Openable}
+func newAccessRig(t *testing.T, change ...func(*rig)) (*rig, *deviceAnswers) {
+	a := &deviceAnswers{state: devices.Openable}
 	return newRig(t, append(change, func(g *rig) { g.opt.DeviceAccess = a })...), a
 }
 

@@ -22,7 +22,7 @@ const drainReason = "the daemon drains: nothing is started any more, and it ends
 // Drain makes the daemon start nothing more and end when no task runs. Queued tasks stay
 // queued, for the next daemon. Only root and the admin group may call it.
 func (r *Runner) Drain(ctx context.Context, who request.Caller) (api.Info, error) {
-	if err := r.authorizeServer(who, rights.Drain, "", ""); err != nil {
+	if err := r.authz.AuthorizeServer(who, rights.Drain, "", ""); err != nil {
 		return api.Info{}, err
 	}
 	info, err := r.Info(ctx)

@@ -17,7 +17,7 @@ import (
 // ones. A request for all GPUs does not shorten longer drains. Only administrators may
 // call it.
 func (r *Runner) CloseGPUs(ctx context.Context, who request.Caller, q api.CloseRequest) error {
-	if err := r.authorizeServer(who, rights.DrainGPUs, closedObject(q), closedDetail(q)); err != nil {
+	if err := r.authz.AuthorizeServer(who, rights.DrainGPUs, closedObject(q), closedDetail(q)); err != nil {
 		return err
 	}
 	if q.All == (len(q.GPUs) > 0) {
@@ -60,7 +60,7 @@ func outlasts(was, other *model.Cordon) bool {
 
 // PauseLaunching pauses all launches, or resumes them. Only administrators may call it.
 func (r *Runner) PauseLaunching(ctx context.Context, who request.Caller, q api.CloseRequest) error {
-	if err := r.authorizeServer(who, rights.Pause, "", closedDetail(q)); err != nil {
+	if err := r.authz.AuthorizeServer(who, rights.Pause, "", closedDetail(q)); err != nil {
 		return err
 	}
 	if q.Move {

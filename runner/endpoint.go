@@ -59,9 +59,9 @@ func query[In, Out any](to api.Route[In, Out], need rule, do func(context.Contex
 // act returns the endpoint of a route that is answered to known callers.
 func act[In, Out any](to api.Route[In, Out], need rule, do func(context.Context, request.Caller, *In) (Out, error), descriptions ...description) endpoint {
 	return query(to, need, func(ctx context.Context, in *In) (out Out, err error) {
-		who, ok := request.CallerFrom(ctx)
-		if !ok {
-			return out, request.Errorf(403, callerUnknown)
+		who, err := request.KnownCaller(ctx)
+		if err != nil {
+			return out, err
 		}
 		if auth, is := any(in).(registryAuth); is {
 			if ctx, err = withRegistries(ctx, auth); err != nil {
@@ -112,9 +112,9 @@ func closing[Out any](to api.Route[api.With[api.CloseRequest], Out], need rule, 
 // drop is act for a route that removes something and answers nothing.
 func drop[In any](to api.Route[In, api.None], need rule, do func(context.Context, request.Caller, *In) error) endpoint {
 	return serve(to, need, func(ctx context.Context, in *In) (*struct{}, error) {
-		who, ok := request.CallerFrom(ctx)
-		if !ok {
-			return nil, request.Errorf(403, callerUnknown)
+		who, err := request.KnownCaller(ctx)
+		if err != nil {
+			return nil, err
 		}
 		return nil, do(ctx, who, in)
 	}, func(_ huma.API, op *huma.Operation) { op.DefaultStatus = http.StatusNoContent })
@@ -159,7 +159,7 @@ func (r *Runner) door(a huma.API, need rule) middleware {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		who, ok := request.CallerFrom(ctx.Context())
 		if ok && len(need.acts) > 0 && need.acts[0].OnServer() {
-			if err := r.checkServer(who, need.acts[0]); err != nil {
+			if err := r.authz.CheckServer(who, need.acts[0]); err != nil {
 				_ = huma.WriteErr(a, ctx, http.StatusForbidden, err.Error()) // if it fails, nobody reads the answer
 				return
 			}

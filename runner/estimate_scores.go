@@ -9,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/record"
@@ -26,7 +27,7 @@ const (
 // Scores returns how well memory was estimated for the finished tasks that are kept. It
 // covers the tasks of who, or of everybody if who is an administrator.
 func (r *Runner) Scores(ctx context.Context, who request.Caller) (api.Scores, error) {
-	s := api.Scores{Everybody: r.mayServer(rights.AllScores, who), Families: []api.Score{}}
+	s := api.Scores{Everybody: r.authz.MayServer(rights.AllScores, who), Families: []api.Score{}}
 	families := map[string]*errorTally{}
 	before := int64(0)
 	for seen := 0; seen < scoredMost; seen += scoredPage {
@@ -46,7 +47,7 @@ func (r *Runner) Scores(ctx context.Context, who request.Caller) (api.Scores, er
 			if err != nil {
 				return s, err
 			}
-			if !s.Everybody && !rights.Owns(r.subject(who), ownerOfTask(rec)) {
+			if !s.Everybody && !rights.Owns(r.authz.Subject(who), access.OwnerOf(rec)) {
 				continue
 			}
 			if !scored(families, &rec.Task) {

@@ -38,10 +38,10 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 			}
 		}
 	})
-	sight := r.sight(ctx) // names of tasks that the caller may not know of are left out
+	filter := r.authz.Filter(ctx) // names of tasks that the caller may not know of are left out
 	for id := range away {
 		for i := range away[id] {
-			if rec, _ := r.records.Get(model.TaskID(away[id][i].Task)); rec != nil && !sight.of(rec) {
+			if rec, _ := r.records.Get(model.TaskID(away[id][i].Task)); rec != nil && !filter.Shows(rec) {
 				away[id][i].Name = ""
 			}
 		}
@@ -70,7 +70,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 		}
 		for _, p := range g.Residents {
 			name := ""
-			if rec, _ := r.records.Get(p.Task); rec != nil && sight.of(rec) {
+			if rec, _ := r.records.Get(p.Task); rec != nil && filter.Shows(rec) {
 				name = rec.Name
 			}
 			v.Tasks = append(v.Tasks, api.Resident{
@@ -102,10 +102,10 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	if rec, err = r.Find(ref); err != nil { // the record may have changed meanwhile
 		return out, err
 	}
-	if !r.may(ctx, rights.Output, rec) {
-		why.Binding = unquoted(why.Binding)
+	if !r.authz.May(ctx, rights.Output, rec) {
+		why.Binding = record.UnquotedReason(why.Binding)
 	}
-	rec = r.shown(ctx, rec, rights.ListEnvironment)
+	rec = r.authz.Shown(ctx, rec, rights.ListEnvironment)
 	out.Phase = string(rec.Task.Phase)
 	if known {
 		out.Priority = rec.Task.Priority.String()

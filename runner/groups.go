@@ -162,10 +162,10 @@ func (r *Runner) Group(ctx context.Context, name string, o api.ListOptions) ([]a
 	if err != nil {
 		return nil, 0, err
 	}
-	sight := r.sight(ctx)
-	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return !sight.of(rec) })
-	if sight.err != nil {
-		return nil, 0, sight.err
+	filter := r.authz.Filter(ctx)
+	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return !filter.Shows(rec) })
+	if filter.Err() != nil {
+		return nil, 0, filter.Err()
 	}
 	list, err := r.views(ctx, recs)
 	return list, next, err
@@ -178,7 +178,7 @@ func (r *Runner) StopGroup(ctx context.Context, who request.Caller, name string,
 	if err != nil {
 		return api.Stopped{}, err
 	}
-	if err := r.authorizeGroup(who, rights.Stop, newest, s.Reason); err != nil {
+	if err := r.authz.AuthorizeGroup(who, rights.Stop, newest, s.Reason); err != nil {
 		return api.Stopped{}, err
 	}
 	answer := api.Stopped{Group: name, Tasks: []int64{}}

@@ -63,7 +63,7 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 		return api.History{}, err
 	}
 	out := api.History{Task: int64(rec.ID()), Now: r.Clock.Time(), Lines: []api.Happened{}, LeftOut: life.left, Unread: life.unread, Gone: life.gone}
-	all := r.may(ctx, rights.Output, rec)
+	all := r.authz.May(ctx, rights.Output, rec)
 	lines, gap := life.merged(r.waited.reasons(rec.ID()))
 	out.Gap = gap
 	for _, l := range lines {

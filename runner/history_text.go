@@ -11,6 +11,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/deviceaccess"
+	"carma/runner/record"
 )
 
 // eventText returns the history line of an event about a task, without text if the event has
@@ -35,7 +36,7 @@ func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool
 	case model.Exited:
 		l.Attempt, l.Text = ev.Attempt, "ended: "+cmp.Or(ev.Message, fmt.Sprintf("exit code %d", ev.Code))
 		if ev.Class == model.ExitProgram {
-			l.public = "ended: " + cmp.Or(withoutQuote(ev.Message), fmt.Sprintf("exit code %d", ev.Code))
+			l.public = "ended: " + cmp.Or(record.WithoutQuote(ev.Message), fmt.Sprintf("exit code %d", ev.Code))
 		}
 	case model.Cancel:
 		l.Text = "is to end: " + cmp.Or(ev.Reason, "somebody asked for it")
@@ -138,7 +139,7 @@ func (r *Runner) decisionText(id model.TaskID, d model.Decision) (l historyLine)
 	}
 	l.Kind, _, _ = model.EncodeDecision(d)
 	if l.Reason = string(why.Code); l.Reason != "" {
-		l.public = l.Text + ": " + words.Reason(unquoted(why))
+		l.public = l.Text + ": " + words.Reason(record.UnquotedReason(why))
 		l.Text += ": " + words.Reason(why)
 	}
 	return l

@@ -41,7 +41,7 @@ func (r *Runner) mayRunBare(who request.Caller) error {
 	switch may := cmp.Or(r.live().HostTasks, hostTasksNone); {
 	case may == hostTasksNone:
 		return request.Errorf(403, "this server runs no tasks without an image (host-tasks in the daemon's configuration); name an image")
-	case may == hostTasksAll || r.mayServer(rights.HostTasks, who) || slices.Contains(who.Groups, may):
+	case may == hostTasksAll || r.authz.MayServer(rights.HostTasks, who) || slices.Contains(who.Groups, may):
 	case may == hostTasksAdmins:
 		return request.Errorf(403, "tasks without an image are for administrators here (host-tasks); name an image")
 	default:

@@ -230,7 +230,7 @@ func TestJobOwner(t *testing.T) {
 	if !ownsTask(request.SubjectCaller(containers.Subject{Name: "ada"}, ""), rec) || ownsTask(request.SubjectCaller(containers.Subject{Name: "bob"}, ""), rec) || ownsTask(request.Caller{Name: "ada", UID: 1000}, rec) || ownsTask(request.Caller{Name: "root"}, rec) {
 		t.Errorf("%s, %d", rec.User, rec.UID)
 	}
-	if got := g.namespaceOf(rec); got != "lab" {
+	if got := g.authz.NamespaceOf(rec); got != "lab" {
 		t.Errorf("it is in namespace %s", got)
 	}
 }

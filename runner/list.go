@@ -9,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/record"
@@ -52,14 +53,14 @@ func (r *Runner) views(ctx context.Context, recs []*record.Record) ([]api.Task, 
 // holds. more, if not 0, is the lowest number that was read; tasks with lower numbers may
 // match too.
 func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.Record, more int64, err error) {
-	asked, sight, err := r.wanted(ctx, &o)
+	asked, filter, err := r.wanted(ctx, &o)
 	if err != nil {
 		return nil, 0, err
 	}
 	before := model.TaskID(o.Before)
 	if !o.All || !r.records.HasForgotten() {
 		recs = r.records.Newest(before, pageLimit(o)+1, asked)
-		return recs, 0, sight.err
+		return recs, 0, filter.Err()
 	}
 	recs = r.records.Newest(before, math.MaxInt, asked)
 	limit := pageLimit(o)
@@ -85,8 +86,8 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.
 	if len(rows) > 0 && (len(rows) == limit || bytes >= pageBytes) {
 		more = rows[len(rows)-1].ID
 	}
-	if sight.err != nil {
-		return nil, 0, sight.err
+	if filter.Err() != nil {
+		return nil, 0, filter.Err()
 	}
 	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return int64(rec.ID()) < more })
 	slices.SortFunc(recs, func(a, b *record.Record) int { return cmp.Compare(b.ID(), a.ID()) })
@@ -95,27 +96,27 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.
 
 // wanted returns a function that reports whether a record matches the options and the
 // caller may know of it.
-func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*record.Record) bool, *visibility, error) {
-	sight := r.sight(ctx)
+func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*record.Record) bool, *access.Filter, error) {
+	filter := r.authz.Filter(ctx)
 	if _, err := path.Match(o.Name, ""); err != nil {
 		return nil, nil, request.Errorf(422, "name %q is no pattern; write for example exp-*", o.Name)
 	}
-	who, known := request.CallerFrom(ctx)
-	if o.Mine && !known {
-		return nil, nil, request.Errorf(403, callerUnknown)
+	who, err := request.KnownCaller(ctx)
+	if o.Mine && err != nil {
+		return nil, nil, err
 	}
 	me := rights.Caller{UID: who.UID, Name: who.Name}
 	since, until := units.InstantOf(o.Since), units.InstantOf(o.Until)
 	return func(rec *record.Record) bool {
 		t := &rec.Task
 		switch done := t.Phase.Finished(); {
-		case done && !o.All, o.Mine && !rights.Owns(me, ownerOfTask(rec)), o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
+		case done && !o.All, o.Mine && !rights.Owns(me, access.OwnerOf(rec)), o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
 			!o.HasPhase(string(t.Phase)), !o.Since.IsZero() && done && t.Ended < since, !o.Until.IsZero() && t.Submitted >= until:
 			return false
 		}
 		fits, _ := path.Match(o.Name, rec.Name)
-		return (fits || o.Name == "") && sight.of(rec)
-	}, sight, nil
+		return (fits || o.Name == "") && filter.Shows(rec)
+	}, filter, nil
 }
 
 func hasLabel(rec *record.Record, want string) bool {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/energy"
 	"carma/runner/record"
@@ -117,7 +118,9 @@ func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 }
 
 // viewOf returns the view of the caller of a request.
-func (r *Runner) viewOf(ctx context.Context) view { return view{r.policy(), r.subjectOf(ctx)} }
+func (r *Runner) viewOf(ctx context.Context) view {
+	return view{r.authz.Policy(), r.authz.SubjectOf(ctx)}
+}
 
 // next returns the next event for a viewer who has seen a picture.
 func (l *dashboardFeed) next(seen int64, eyes view) (event []byte, seq int64, changed <-chan struct{}) {
@@ -304,10 +307,10 @@ func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
 func (r *Runner) pictureTasks(ctx context.Context, p *dashboardState) (left int, err error) {
 	recs, left := r.liveRecords(r.picturing.most)
 	recs = append(recs, r.records.LastDone(liveEnded)...)
-	sight := r.sight(ctx)
-	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return !sight.of(rec) })
-	if sight.err != nil {
-		return left, sight.err
+	filter := r.authz.Filter(ctx)
+	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return !filter.Shows(rec) })
+	if filter.Err() != nil {
+		return left, filter.Err()
 	}
 	views, err := r.queueViews(ctx, recs)
 	if err != nil {
@@ -328,7 +331,7 @@ func (r *Runner) pictureTasks(ctx context.Context, p *dashboardState) (left int,
 			return left, err
 		}
 	}
-	if sight.who != nil {
+	if !filter.All() {
 		return left, nil // only viewers who see all tasks get forecast starts
 	}
 	r.picturing.mu.Lock()
@@ -344,7 +347,7 @@ func liveRowOf(rec *record.Record, t *api.Task, start *api.Start) (row liveRow, 
 		v.Start = start
 		return json.Marshal(v)
 	}
-	row.owner = ownerOfTask(rec)
+	row.owner = access.OwnerOf(rec)
 	if row.whole, err = marshal(); err != nil {
 		return row, err
 	}

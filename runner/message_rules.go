@@ -8,9 +8,11 @@ import (
 
 	"carma/mapper/model"
 	"carma/mapper/words"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/deviceaccess"
 	"carma/runner/notify"
+	"carma/runner/record"
 	"carma/runner/verify"
 )
 
@@ -103,9 +105,9 @@ func (m *messenger) add(list []notify.Owned, id model.TaskID, event string, why 
 		Event: event, Task: int64(id), Name: rec.Name, User: rec.User, Group: rec.Group,
 	}}
 	if why.Code != "" {
-		o.Reason, o.Public = words.Reason(why), words.Reason(unquoted(why))
+		o.Reason, o.Public = words.Reason(why), words.Reason(record.UnquotedReason(why))
 	}
-	if rec.Submit.Visibility == VisibilityOpen {
+	if rec.Submit.Visibility == access.VisibilityOpen {
 		o.Public = o.Reason
 	}
 	if n := len(t.Attempts); n > 0 {

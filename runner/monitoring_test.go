@@ -17,6 +17,7 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
@@ -52,8 +53,8 @@ func monitored(t *testing.T) (g *rig, address string) {
 	g.script("short:1", printing(0))
 	g.script("bad:1", printing(1, "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"))
 	g.cards.set(gpu.Sample{UUID: "GPU-a", Used: 2 * units.GiB, SMACT: .5, PowerW: 300, EnergyJ: 100, TemperatureC: 60})
-	g.running(g.run(api.Submit{Image: "tqdm:1", Name: "a", Mem: int64(10 * units.GiB), Exclusive: true, Visibility: VisibilityOpen}))
-	g.running(g.run(api.Submit{Image: "tqdm:1", Name: "b", Mem: int64(10 * units.GiB), Visibility: VisibilityOpen}))
+	g.running(g.run(api.Submit{Image: "tqdm:1", Name: "a", Mem: int64(10 * units.GiB), Exclusive: true, Visibility: access.VisibilityOpen}))
+	g.running(g.run(api.Submit{Image: "tqdm:1", Name: "b", Mem: int64(10 * units.GiB), Visibility: access.VisibilityOpen}))
 	g.until(g.run(api.Submit{Image: "bad:1", Mem: int64(units.GiB)}), "run again", func(t api.Task) bool { return len(t.Attempts) > 1 })
 	g.run(api.Submit{Image: "short:1", Name: "waits", GPUs: 3, Exclusive: true})
 	g.pages.Suspended("asked") // the fake cards cannot suspend, and show no peaks

@@ -52,7 +52,7 @@ func (r *Runner) WebLogin(who request.Caller) (api.WebLogin, error) {
 func (r *Runner) pageHandler(ctx context.Context) http.Handler {
 	return web.Handler(web.Options{
 		Logins: r.logins, API: r.front(ctx), As: r.asUser, Peer: httplimit.PortPeer,
-		Admin:   func(u web.User) bool { return r.policy().Administers(r.subject(r.users(u.UID, u.GID))) },
+		Admin:   func(u web.User) bool { return r.authz.Administers(r.users(u.UID, u.GID)) },
 		Entered: func(u web.User) { r.Log.Info().Str("user", u.Name).Int("uid", u.UID).Msg("signed in to the page") },
 	})
 }

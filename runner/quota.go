@@ -18,7 +18,7 @@ import (
 // knows none of their tasks.
 func (r *Runner) Quotas(ctx context.Context, who request.Caller, names []string) (all []api.Account, err error) {
 	all = []api.Account{}
-	seesAll := r.mayServer(rights.SeeUse, who)
+	seesAll := r.authz.MayServer(rights.SeeUse, who)
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !there(name) })
 	err = r.look(ctx, func(s *mapper.State) {
 		var users, groups []fairshare.Account

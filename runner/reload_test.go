@@ -7,6 +7,7 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/request"
 	"carma/runner/tasklog"
@@ -33,7 +34,7 @@ func TestReconfigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.running(second)
-	if l := g.live(); l.Pull != "never" || l.StopGrace != time.Minute || !g.policy().Administers(g.subject(request.Caller{UID: 7, Groups: []string{"lab"}})) {
+	if l := g.live(); l.Pull != "never" || l.StopGrace != time.Minute || !g.authz.Administers(request.Caller{UID: 7, Groups: []string{"lab"}}) {
 		t.Errorf("in force: %+v", l)
 	}
 }
@@ -65,7 +66,7 @@ func TestReconfigureMore(t *testing.T) {
 	}
 	second := g.run(api.Submit{Image: "ok"})
 	g.finished(second)
-	if rec, err := g.Find(second); err != nil || rec.Submit.Visibility != VisibilityOpen {
+	if rec, err := g.Find(second); err != nil || rec.Submit.Visibility != access.VisibilityOpen {
 		t.Errorf("the task's output is %q, %v", rec.Submit.Visibility, err)
 	}
 	if n, err := g.removeOld(g.ctx()); n != 1 || err != nil {

@@ -18,7 +18,7 @@ func (r *Runner) Remove(ctx context.Context, who request.Caller, ref string) err
 	if err != nil {
 		return err
 	}
-	if err := r.authorize(who, rights.Remove, rec, ""); err != nil {
+	if err := r.authz.Authorize(who, rights.Remove, rec, ""); err != nil {
 		return err
 	}
 	return r.remove(ctx, who.Name, rec.ID())

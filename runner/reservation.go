@@ -19,7 +19,7 @@ import (
 // Reserve reserves GPUs, or memory on them, for a user or a group. Only administrators
 // may call it.
 func (r *Runner) Reserve(ctx context.Context, who request.Caller, q api.ReserveRequest) (api.Reservation, error) {
-	if err := r.authorizeServer(who, rights.Reserve, "for "+q.For, q.Why); err != nil {
+	if err := r.authz.AuthorizeServer(who, rights.Reserve, "for "+q.For, q.Why); err != nil {
 		return api.Reservation{}, err
 	}
 	if err := checkReserve(q); err != nil {
@@ -123,7 +123,7 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]mode
 
 // Unreserve ends a reservation. Only administrators may call it.
 func (r *Runner) Unreserve(ctx context.Context, who request.Caller, id int) error {
-	if err := r.authorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
+	if err := r.authz.AuthorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
 		return err
 	}
 	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"carma/containers"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/httplimit"
 	"carma/runner/record"
@@ -62,7 +63,7 @@ func (r *Runner) endpoints() []endpoint {
 		health(api.Readyz, "they can", "a line per problem", r.unready),
 
 		get(api.GetInfo, needs(rights.SeeServer, rights.SeeUse), r.Info),
-		get(api.GetMe, needs(rights.SeeServer), r.whoami),
+		get(api.GetMe, needs(rights.SeeServer), r.authz.Me),
 		get(api.ListGPUs, needs(rights.SeeServer), r.ListGPUs),
 		get(api.GetDoctor, needs(rights.Doctor), func(ctx context.Context) ([]api.Check, error) { return r.Doctor(ctx), nil }),
 		query(api.GetQuotas, needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.QuotaOptions) ([]api.Account, error) {
@@ -79,7 +80,7 @@ func (r *Runner) endpoints() []endpoint {
 			return r.Scores(ctx, who)
 		}),
 		query(api.GetAudit, needs(rights.OwnAudit, rights.AllAudit), func(ctx context.Context, in *api.AuditOptions) (api.Audit, error) {
-			return r.Audit(ctx, *in)
+			return r.authz.Audit(ctx, *in)
 		}),
 		act(api.DrainDaemon, needs(rights.Drain), func(ctx context.Context, who request.Caller, _ *api.None) (api.Info, error) { return r.Drain(ctx, who) }),
 		act(api.GetWebTicket, local(neverPage, rights.Page), func(_ context.Context, who request.Caller, _ *api.None) (api.WebLogin, error) { return r.WebLogin(who) }),
@@ -134,31 +135,31 @@ func (r *Runner) endpoints() []endpoint {
 			list, next, err := r.page(ctx, *in)
 			return &tasksPage{Next: next, Body: list}, err
 		}),
-		serve(api.GetGroup, onPods(&maySee, shownTask...), func(ctx context.Context, in *api.GroupPage) (*groupPage, error) {
+		serve(api.GetGroup, onPods(&access.GetPods, shownTask...), func(ctx context.Context, in *api.GroupPage) (*groupPage, error) {
 			list, next, err := r.Group(ctx, in.Name, api.ListOptions{Limit: in.Limit, After: in.After})
 			return &groupPage{Next: next, Body: list}, err
 		}),
-		act(api.StopGroup, onPods(&mayEnd, rights.Stop), func(ctx context.Context, who request.Caller, in *api.GroupStop) (api.Stopped, error) {
+		act(api.StopGroup, onPods(&access.DeletePods, rights.Stop), func(ctx context.Context, who request.Caller, in *api.GroupStop) (api.Stopped, error) {
 			return r.StopGroup(ctx, who, in.Name, in.Body)
 		}),
 
-		ofTask(api.GetTask, onPods(&maySee, rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), r.Inspect),
-		ofTask(api.GetWhy, onPods(&maySee, rights.See, rights.Output), r.Why),
-		ofTask(api.GetHistory, onPods(&maySee, rights.See, rights.Output), r.History),
-		stream(api.WatchTask, onPods(&maySee, shownTask...), taskEvents, r.taskStates),
-		stream(api.ReadLogs, onPods(&mayLogs, rights.Output), taskEvents, r.taskLogs),
-		upgraded(api.AttachTask, onPods(&mayAttach, rights.Attach), r.attachTo),
-		upgraded(api.ExecInTask, onPods(&mayExec, rights.Exec), r.exec),
-		changing(r, api.UpdateTask, onPods(&mayEnd, rights.Update, rights.HighPriority), r.Update),
-		changing(r, api.StopTask, onPods(&mayEnd, rights.Stop), r.Stop),
-		changing(r, api.HoldTask, onPods(&mayEnd, rights.Hold), r.Hold),
-		changing(r, api.ReleaseTask, onPods(&mayEnd, rights.Release), withoutNote(r.Release)),
-		changing(r, api.SuspendTask, onPods(&mayEnd, rights.Suspend), r.Suspend),
-		changing(r, api.ResumeTask, onPods(&mayEnd, rights.Resume), withoutNote(r.Resume)),
-		changing(r, api.RequeueTask, onPods(&mayEnd, rights.Requeue), r.Requeue),
-		changing(r, api.MoveTask, onPods(&mayEnd, rights.Move), r.Move),
-		changing(r, api.PinTask, onPods(&mayEnd, rights.Pin), r.Pin),
-		drop(api.RemoveTask, onPods(&mayEnd, rights.Remove), func(ctx context.Context, who request.Caller, in *api.TaskPath) error {
+		ofTask(api.GetTask, onPods(&access.GetPods, rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), r.Inspect),
+		ofTask(api.GetWhy, onPods(&access.GetPods, rights.See, rights.Output), r.Why),
+		ofTask(api.GetHistory, onPods(&access.GetPods, rights.See, rights.Output), r.History),
+		stream(api.WatchTask, onPods(&access.GetPods, shownTask...), taskEvents, r.taskStates),
+		stream(api.ReadLogs, onPods(&access.GetLogs, rights.Output), taskEvents, r.taskLogs),
+		upgraded(api.AttachTask, onPods(&access.AttachPods, rights.Attach), r.attachTo),
+		upgraded(api.ExecInTask, onPods(&access.ExecPods, rights.Exec), r.exec),
+		changing(r, api.UpdateTask, onPods(&access.DeletePods, rights.Update, rights.HighPriority), r.Update),
+		changing(r, api.StopTask, onPods(&access.DeletePods, rights.Stop), r.Stop),
+		changing(r, api.HoldTask, onPods(&access.DeletePods, rights.Hold), r.Hold),
+		changing(r, api.ReleaseTask, onPods(&access.DeletePods, rights.Release), withoutNote(r.Release)),
+		changing(r, api.SuspendTask, onPods(&access.DeletePods, rights.Suspend), r.Suspend),
+		changing(r, api.ResumeTask, onPods(&access.DeletePods, rights.Resume), withoutNote(r.Resume)),
+		changing(r, api.RequeueTask, onPods(&access.DeletePods, rights.Requeue), r.Requeue),
+		changing(r, api.MoveTask, onPods(&access.DeletePods, rights.Move), r.Move),
+		changing(r, api.PinTask, onPods(&access.DeletePods, rights.Pin), r.Pin),
+		drop(api.RemoveTask, onPods(&access.DeletePods, rights.Remove), func(ctx context.Context, who request.Caller, in *api.TaskPath) error {
 			return r.Remove(ctx, who, in.Ref)
 		}),
 	}
@@ -191,7 +192,7 @@ func (r *Runner) entering(req *http.Request, rule rule) (*http.Request, error) {
 	if rule.anybody {
 		return req, nil
 	}
-	who, err := r.bearer(req)
+	who, err := r.authz.Bearer(req)
 	if err != nil {
 		return nil, err
 	}
@@ -221,14 +222,7 @@ func (r *Runner) mayTo(ctx context.Context, who request.Caller, what containers.
 	if err != nil {
 		return nil, hiddenGroup(err, ref)
 	}
-	sight := r.sight(ctx)
-	if !sight.of(rec) {
-		if sight.err != nil {
-			return nil, sight.err
-		}
-		return nil, noTask(ref)
-	}
-	return rec, r.mayInNamespace(ctx, who, in(what, r.namespaceOf(rec)))
+	return rec, r.authz.AuthorizePods(ctx, who, what, noTask(ref), rec)
 }
 
 // mayToGroup does what mayTo does for all tasks of a group.
@@ -237,30 +231,5 @@ func (r *Runner) mayToGroup(ctx context.Context, who request.Caller, what contai
 	if err != nil {
 		return err
 	}
-	known, sight := map[string]bool{}, r.sight(ctx)
-	for _, rec := range recs {
-		namespace := r.namespaceOf(rec)
-		if known[namespace] {
-			continue
-		}
-		known[namespace] = true
-		if !sight.of(rec) {
-			if sight.err != nil {
-				return sight.err
-			}
-			return request.Errorf(404, "no group %s; `carma ps -a` lists all tasks", name)
-		}
-		if err := r.mayInNamespace(ctx, who, in(what, namespace)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Runner) mayInNamespace(ctx context.Context, who request.Caller, what containers.Access) error {
-	yes, err := r.reviews.may(ctx, who.Subject, what)
-	if err == nil && !yes {
-		err = request.Errorf(403, "you may not %s; you are %s", accessText(what), who.Name)
-	}
-	return err
+	return r.authz.AuthorizePods(ctx, who, what, request.Errorf(404, "no group %s; `carma ps -a` lists all tasks", name), recs...)
 }

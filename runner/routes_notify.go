@@ -21,14 +21,11 @@ var errNoPost = &request.Error{Status: 503, Text: "the daemon sends no messages:
 // callerAndOutbox returns the caller, or an error if the caller is unknown or there is no
 // outbox.
 func (r *Runner) callerAndOutbox(ctx context.Context) (request.Caller, error) {
-	who, ok := request.CallerFrom(ctx)
-	switch {
-	case !ok:
-		return who, request.Errorf(403, callerUnknown)
-	case r.mail == nil:
-		return who, errNoPost
+	who, err := request.KnownCaller(ctx)
+	if err == nil && r.mail == nil {
+		err = errNoPost
 	}
-	return who, nil
+	return who, err
 }
 
 // Notify returns the caller's message settings.
@@ -38,7 +35,7 @@ func (r *Runner) Notify(ctx context.Context) (api.Notify, error) {
 		return api.Notify{}, err
 	}
 	v := api.Notify{Events: r.mail.Defaults(who.UID), Channels: r.mail.Channels(who.UID), Relay: r.mail.Relay()}
-	if r.mayServer(rights.Channels, who) {
+	if r.authz.MayServer(rights.Channels, who) {
 		v.Server, v.Trouble = r.mail.Server()
 	}
 	return v, nil
@@ -62,7 +59,7 @@ func (r *Runner) testNotify(ctx context.Context, t api.NotifyTest) ([]api.Notify
 	}
 	names := r.mail.User(who.UID)
 	if t.Server {
-		if err := r.authorizeServer(who, rights.Channels, "", "test"); err != nil {
+		if err := r.authz.AuthorizeServer(who, rights.Channels, "", "test"); err != nil {
 			return nil, err
 		}
 		list, _ := r.mail.Server()
@@ -114,7 +111,7 @@ func (r *Runner) checkNotify(who request.Caller, s *api.Submit) error {
 // owner and administrators see them: a task that is open to all does not show its owner's
 // channels.
 func (r *Runner) undelivered(ctx context.Context, rec *record.Record) []string {
-	if r.mail == nil || !r.may(ctx, rights.Undelivered, rec) {
+	if r.mail == nil || !r.authz.May(ctx, rights.Undelivered, rec) {
 		return nil
 	}
 	return r.mail.Undelivered(rec.UID, int64(rec.ID()))

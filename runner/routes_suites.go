@@ -28,7 +28,7 @@ func (r *Runner) suite(ctx context.Context, who request.Caller, in *api.SuiteQue
 func (r *Runner) dropSuite(ctx context.Context, who request.Caller, in *api.SuiteDrop) (api.SuiteRemoved, error) {
 	o, err := r.suiteOf(who, rights.DropSuite, in.Suite)
 	if err == nil && in.Volumes {
-		err = r.authorizeSuite(who, rights.DropVolumes, rights.Owner{UID: o.UID, Name: o.Name}, in.Suite)
+		err = r.authz.AuthorizeSuite(who, rights.DropVolumes, rights.Owner{UID: o.UID, Name: o.Name}, in.Suite)
 	}
 	if isNotFound(err) { // the suite's volumes may still exist
 		o, err = ownerOf(who), nil
@@ -41,9 +41,9 @@ func (r *Runner) dropSuite(ctx context.Context, who request.Caller, in *api.Suit
 }
 
 func (r *Runner) helperLogs(ctx context.Context, in *api.LogsOfHelper) (*huma.StreamResponse, error) {
-	who, ok := request.CallerFrom(ctx)
-	if !ok {
-		return nil, request.Errorf(403, callerUnknown)
+	who, err := request.KnownCaller(ctx)
+	if err != nil {
+		return nil, err
 	}
 	opt := api.LogOptions{Follow: in.Follow, Tail: in.Tail}
 	o, err := r.suiteOf(who, rights.HelperOutput, in.Suite)

@@ -15,6 +15,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -48,7 +49,7 @@ type rightsTask struct {
 
 func newRightsRig(t *testing.T) *rightsRig {
 	g := &rightsRig{remoteRig: newRemoteRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })}
-	g.Runner.self = account.UID
+	g.Runner.authz = g.Runner.newAuthorizer(account.UID)
 	cluster := func(name string) request.Caller {
 		g.engine.rights[name] = slices.Concat(allRights("a"), allRights("carma"))
 		return request.SubjectCaller(containers.Subject{Name: name, Groups: []string{"lab"}}, "a")
@@ -62,7 +63,7 @@ func newRightsRig(t *testing.T) *rightsRig {
 		return untilStopped(ctx, p)
 	})
 	for i, owner := range []request.Caller{ann, cara, rootUser, account} {
-		for _, visibility := range []string{VisibilityPrivate, VisibilityOpen} {
+		for _, visibility := range []string{access.VisibilityPrivate, access.VisibilityOpen} {
 			s := api.Submit{Image: "train", Mem: int64(units.GiB), HostReserve: int64(units.MiB), ContainerOptions: api.ContainerOptions{TTY: true}, Env: []string{"KEY=s3cret-env"}, Visibility: visibility}
 			if owner.Subject != nil {
 				s.Namespace = "a"
@@ -73,7 +74,7 @@ func newRightsRig(t *testing.T) *rightsRig {
 			}
 			ref := model.TaskID(sub.Tasks[0].ID).String()
 			g.running(ref)
-			g.tasks = append(g.tasks, rightsTask{ref, owner, visibility == VisibilityOpen})
+			g.tasks = append(g.tasks, rightsTask{ref, owner, visibility == access.VisibilityOpen})
 		}
 	}
 	return g
@@ -81,7 +82,7 @@ func newRightsRig(t *testing.T) *rightsRig {
 
 // may asks the table.
 func (g *rightsRig) mayTo(a rights.Action, who request.Caller, task rightsTask) bool {
-	return g.policy().May(a, g.subject(who), rights.Owner{UID: task.owner.UID, Name: task.owner.Name, Open: task.open})
+	return g.authz.Policy().May(a, g.authz.Subject(who), rights.Owner{UID: task.owner.UID, Name: task.owner.Name, Open: task.open})
 }
 
 // lastRoutes lists the requests that change a task's state, in the order in which the test
@@ -253,7 +254,7 @@ func TestServerRoutes(t *testing.T) {
 	for _, pattern := range append(patterns, "POST /v1/drain") { // the last request ends the daemon
 		method, path := filled(pattern, "1")
 		for _, who := range g.callers {
-			want := g.mayServer(routes[pattern].acts[0], who)
+			want := g.authz.MayServer(routes[pattern].acts[0], who)
 			status, text := g.rig.ask(who, method, path, "{}")
 			if want != (status != 403) {
 				t.Errorf("%s as %s: %d %s", pattern, who.Name, status, text)

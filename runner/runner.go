@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"carma/containers"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/audit"
 	"carma/runner/certs"
 	"carma/runner/clock"
@@ -43,12 +43,10 @@ import (
 type Runner struct {
 	Deps
 	opt      Options
-	self     int // the user that the daemon runs as
-	audit    *audit.Log
-	auditing *semaphore.Weighted // one request reads the audit log at a time
-	instance string              // labels the containers of this data folder
-	state    *mapper.State       // the loop's own
-	seq      int64               // of the last event applied
+	authz    *access.Authorizer
+	instance string        // labels the containers of this data folder
+	state    *mapper.State // the loop's own
+	seq      int64         // of the last event applied
 	records  *record.Store
 	inbox    chan *change
 	queries  chan func()
@@ -118,7 +116,6 @@ type Runner struct {
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit
 
-	reviews    *reviews // nil if the engine has no users of its own
 	remoteAt   net.Listener
 	remoteCert certs.Get
 
@@ -140,14 +137,12 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	deps.Driver = engine.Bounded{Driver: failing(deps.Driver)}
 	r := &Runner{
-		Deps: deps, opt: opt, records: record.NewStore(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
+		Deps: deps, opt: opt, records: record.NewStore(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
 		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: throughput.NewFollowers(deps.Clock), consoles: console.New(), turns: httplimit.NewRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: request.LookupCaller, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
 	}
-	if d, ok := engine.As[containers.Reviewer](deps.Driver); ok {
-		r.reviews = newReviews(d, time.Now)
-	}
+	r.authz = r.newAuthorizer(os.Geteuid())
 	host, _ := os.Hostname()
 	r.pages = metrics.New(opt.Version, host, r.measure)
 	deps.Journal.OnCommit(r.pages.Committed)
@@ -204,6 +199,17 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	return r, r.reconcileAtStart(ctx)
+}
+
+// newAuthorizer returns the authorizer of a daemon that runs as a user.
+func (r *Runner) newAuthorizer(account int) *access.Authorizer {
+	return access.New(access.Config{
+		Account: account, Audit: audit.New(r.opt.DataDir), Driver: r.Driver, Now: r.Clock.Time, Log: r.Log,
+		Settings: func() access.Settings {
+			l := r.live()
+			return access.Settings{AdminGroup: l.AdminGroup, ClusterAdmins: l.ClusterAdmins, HighPriority: l.PerUser.MayHigh, Open: l.Open}
+		},
+	})
 }
 
 // SetSpeed changes the speed of a simulated server's time, the ratio of the daemon's time
@@ -271,7 +277,7 @@ func (r *Runner) Run(ctx context.Context) error {
 func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	defer r.audit.Close()
+	defer r.authz.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { defer end(); return r.Run(ctx) }) // Run also ends when the daemon is drained
 	g.Go(func() error { return r.Serve(ctx, l) })

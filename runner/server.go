@@ -153,10 +153,8 @@ func problem(err error) error {
 	return huma.Error500InternalServerError(err.Error())
 }
 
-const callerUnknown = "the caller is not known: connect through the unix socket"
-
 func (r *Runner) setSpeed(ctx context.Context, who request.Caller, in *api.With[api.SpeedChange]) (api.Info, error) {
-	if err := r.authorizeServer(who, rights.Speed, "", strconv.FormatFloat(in.Body.Speed, 'g', -1, 64)); err != nil {
+	if err := r.authz.AuthorizeServer(who, rights.Speed, "", strconv.FormatFloat(in.Body.Speed, 'g', -1, 64)); err != nil {
 		return api.Info{}, err
 	}
 	if err := r.SetSpeed(in.Body.Speed); err != nil {
@@ -166,14 +164,14 @@ func (r *Runner) setSpeed(ctx context.Context, who request.Caller, in *api.With[
 }
 
 func (r *Runner) prove(ctx context.Context, who request.Caller, in *api.With[api.ProveRequest]) ([]api.Check, error) {
-	if err := r.authorizeServer(who, rights.Prove, "image "+in.Body.Image, ""); err != nil {
+	if err := r.authz.AuthorizeServer(who, rights.Prove, "image "+in.Body.Image, ""); err != nil {
 		return nil, err
 	}
 	return r.Prove(ctx, who, in.Body.Image)
 }
 
 func (r *Runner) calibrate(ctx context.Context, who request.Caller, in *api.With[api.CalibrateRequest]) (api.Calibration, error) {
-	if err := r.authorizeServer(who, rights.Calibrate, "image "+in.Body.Image, ""); err != nil {
+	if err := r.authz.AuthorizeServer(who, rights.Calibrate, "image "+in.Body.Image, ""); err != nil {
 		return api.Calibration{}, err
 	}
 	return r.Calibrate(ctx, who, in.Body.Image)

@@ -177,15 +177,15 @@ func (h *helperOutput) find(who request.Caller, a rights.Action, suite string) (
 	for _, r := range h.runs {
 		switch {
 		case r.Suite != suite:
-		case rights.Owns(h.subject(who), rights.Owner{UID: r.UID, Name: r.User}):
+		case rights.Owns(h.authz.Subject(who), rights.Owner{UID: r.UID, Name: r.User}):
 			return r, nil
 		default:
 			others = append(others, r)
 		}
 	}
-	if len(others) == 1 && h.policy().Administers(h.subject(who)) {
+	if len(others) == 1 && h.authz.Administers(who) {
 		run := others[0]
-		return run, h.authorizeSuite(who, a, rights.Owner{UID: run.UID, Name: run.User}, suite)
+		return run, h.authz.AuthorizeSuite(who, a, rights.Owner{UID: run.UID, Name: run.User}, suite)
 	}
 	return helperRun{}, request.Errorf(http.StatusNotFound, "no output of helpers of a suite %s of yours is kept", suite)
 }

@@ -21,7 +21,7 @@ func (r *Runner) Stop(ctx context.Context, who request.Caller, ref string, s api
 	if err != nil {
 		return nil, err
 	}
-	if err := r.authorize(who, rights.Stop, rec, s.Reason); err != nil {
+	if err := r.authz.Authorize(who, rights.Stop, rec, s.Reason); err != nil {
 		return nil, err
 	}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)

@@ -28,7 +28,7 @@ import (
 func (r *Runner) taskLogs(ctx context.Context, in *api.LogsOfTask) (*huma.StreamResponse, error) {
 	rec, err := r.Find(in.Ref)
 	if err == nil {
-		err = r.authorizeReading(ctx, rec)
+		err = r.authz.AuthorizeReading(ctx, rec)
 	}
 	if err == nil {
 		err = hasAttempt(rec, in.Attempt, in.Follow)
@@ -140,9 +140,9 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 		var recs []*record.Record
 		recs, version, changed = r.records.Since(version)
 		slices.SortFunc(recs, func(a, b *record.Record) int { return cmp.Compare(a.ID(), b.ID()) })
-		sight := r.sight(ctx)
+		filter := r.authz.Filter(ctx)
 		for _, rec := range recs {
-			if !sight.of(rec) {
+			if !filter.Shows(rec) {
 				continue
 			}
 			if err := s.send("task", r.present(ctx, rec, queueView{}, rights.ListEnvironment)); err != nil {

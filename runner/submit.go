@@ -46,7 +46,7 @@ type admission struct {
 // prepare checks a task, looks its image up and predicts its use of GPUs. It
 // also returns warnings.
 func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) (*admission, []string, error) {
-	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), checkLeave(s), r.checkNotify(who, &s), r.checkContainerOptions(ctx, who, s), r.checkVisibility(&s)); err != nil {
+	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), checkLeave(s), r.checkNotify(who, &s), r.checkContainerOptions(ctx, who, s), r.authz.SetVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
 	warn := r.ipcLine(&s)
@@ -68,7 +68,7 @@ func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) 
 	sub, more := fromLabels(s, image.Labels)
 	if who.Subject != nil {
 		sub.Account = sub.Namespace
-	} else if sub.Account, err = r.account(who, s.Account); err != nil {
+	} else if sub.Account, err = r.authz.Account(who, s.Account); err != nil {
 		return nil, nil, err
 	}
 	if sub.GPUs == api.AllGPUs {
@@ -182,8 +182,13 @@ func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
 	if err := checkUser(who, s); err != nil {
 		return err
 	}
-	if err := r.checkPriority(who, s); err != nil {
-		return err
+	if _, ok := priorities[s.Priority]; !ok {
+		return request.Errorf(422, "--priority %q: choose low, normal or high", s.Priority)
+	}
+	if s.Priority == "high" {
+		if err := r.authz.AuthorizeHighPriority(who); err != nil {
+			return err
+		}
 	}
 	return checkMountPaths(s.Mounts)
 }

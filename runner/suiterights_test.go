@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"carma/runner/audit"
 	"carma/runner/helpers"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -41,7 +40,8 @@ func TestSuiteRights(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.stop() // so that nothing changes the suites
-	g.Runner.self, g.Runner.audit = account.UID, audit.New(t.TempDir())
+	g.Runner.opt.DataDir = t.TempDir()
+	g.Runner.authz = g.Runner.newAuthorizer(account.UID)
 	store := keptSuites{}
 	owners := []request.Caller{ann, rootUser, account}
 	for _, o := range owners {
@@ -59,8 +59,8 @@ func TestSuiteRights(t *testing.T) {
 			check := func(a rights.Action, what string, status int, text string) {
 				t.Helper()
 				asked++
-				admin := g.policy().Administers(g.subject(who))
-				switch may := g.policy().May(a, g.subject(who), owner); {
+				admin := g.authz.Administers(who)
+				switch may := g.authz.Policy().May(a, g.authz.Subject(who), owner); {
 				case may && (status == 403 || status == 404 && !strings.Contains(text, "has no helper")),
 					!may && admin && (status != 403 || !strings.Contains(text, " of "+o.Name+": only ")),
 					!may && !admin && status != 404:
@@ -79,7 +79,7 @@ func TestSuiteRights(t *testing.T) {
 				status, text := g.ask(who, row.method, row.path, "")
 				check(row.a, row.path, status, text)
 			}
-			if admin := g.policy().Administers(g.subject(who)); admin && !g.policy().May(rights.DropVolumes, g.subject(who), owner) {
+			if admin := g.authz.Administers(who); admin && !g.authz.Policy().May(rights.DropVolumes, g.authz.Subject(who), owner) {
 				status, text := g.ask(who, http.MethodDelete, "/v1/suites/up-"+o.Name+"?volumes=true", "")
 				check(rights.DropVolumes, "volumes", status, text)
 			}

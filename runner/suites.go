@@ -151,7 +151,7 @@ func (r *Runner) PutSuite(ctx context.Context, who request.Caller, name string, 
 	if !check && r.records.OpenGroup(name) {
 		return api.SuiteState{}, request.Errorf(409, "a group is called %s already and is not finished; choose another name, or `carma suite down -p %s` first", name, name)
 	}
-	if err := r.helpers.Up(ctx, ownerOf(who), name, s, credentialsFrom(ctx), check, r.mayServer(rights.Unlimited, who)); err != nil {
+	if err := r.helpers.Up(ctx, ownerOf(who), name, s, credentialsFrom(ctx), check, r.authz.MayServer(rights.Unlimited, who)); err != nil {
 		return api.SuiteState{}, refusedHelpers(err)
 	}
 	if check {
@@ -185,11 +185,11 @@ func (r *Runner) suiteState(ctx context.Context, o helpers.Owner, name string) (
 
 // suiteOf finds the suite with a name, if the caller may do the action on it.
 func (r *Runner) suiteOf(who request.Caller, a rights.Action, name string) (helpers.Owner, error) {
-	o, err := r.helpers.Find(ownerOf(who), name, r.policy().Administers(r.subject(who)))
+	o, err := r.helpers.Find(ownerOf(who), name, r.authz.Administers(who))
 	if err != nil {
 		return o, refusedHelpers(err)
 	}
-	return o, r.authorizeSuite(who, a, rights.Owner{UID: o.UID, Name: o.Name}, name)
+	return o, r.authz.AuthorizeSuite(who, a, rights.Owner{UID: o.UID, Name: o.Name}, name)
 }
 
 // streamHelperLogs sends the output of a helper.

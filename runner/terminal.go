@@ -84,11 +84,11 @@ func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail
 	if err != nil {
 		return nil, nil, err
 	}
-	who, ok := request.CallerFrom(ctx)
-	if !ok {
-		return nil, nil, request.Errorf(403, callerUnknown)
+	who, err := request.KnownCaller(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := r.authorize(who, a, rec, detail); err != nil {
+	if err := r.authz.Authorize(who, a, rec, detail); err != nil {
 		return nil, nil, err
 	}
 	driver, can := engine.As[containers.Terminals](r.Driver)

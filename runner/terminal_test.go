@@ -15,6 +15,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/request"
@@ -236,7 +237,7 @@ func TestInsideWalls(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("sh", shell)
 	g.script("train", untilStopped)
-	open := g.runAs(ann, api.Submit{Image: "sh", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{TTY: true}, Visibility: VisibilityOpen})
+	open := g.runAs(ann, api.Submit{Image: "sh", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{TTY: true}, Visibility: access.VisibilityOpen})
 	g.running(open)
 	for who, ok := range map[*request.Caller]bool{&ann: true, &oper: true, &bob: false} {
 		_, _, err := g.inside(g.as(*who), open, rights.Exec, "sh")

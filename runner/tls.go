@@ -11,10 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/containers"
-	"carma/runner/api"
 	"carma/runner/certs"
-	"carma/runner/engine"
 	"carma/runner/httplimit"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -44,23 +41,6 @@ func (r *Runner) serveRemote(ctx context.Context) error {
 
 // remote returns the API for users of a cluster.
 func (r *Runner) remote(api http.Handler) http.Handler { return r.guarded(api) }
-
-// bearer returns the user of the cluster whose token a request has.
-func (r *Runner) bearer(req *http.Request) (request.Caller, error) {
-	kind, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(kind, "Bearer") || token == "" {
-		return request.Caller{}, request.Errorf(401, "no token: over TLS, carma asks for a bearer token of the cluster, in the header Authorization; kubectl create token makes one for a service account")
-	}
-	home := req.Header.Get(api.NamespaceHeader)
-	if home != "" && !namespaceName().MatchString(home) {
-		return request.Caller{}, request.Errorf(422, "header %s: %q is not the name of a namespace", api.NamespaceHeader, home)
-	}
-	s, err := r.reviews.whose(req.Context(), token)
-	if err != nil {
-		return request.Caller{}, err
-	}
-	return request.SubjectCaller(s, home), nil
-}
 
 // noTask returns the answer for a task that does not exist, or that the caller may not
 // know of.
@@ -105,17 +85,4 @@ func writeRefusal(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(refused.Status)
 	_, _ = w.Write(text)
-}
-
-// whoami returns the caller as the daemon identified it.
-func (r *Runner) whoami(ctx context.Context) (api.Me, error) {
-	who, ok := request.CallerFrom(ctx)
-	if !ok {
-		return api.Me{}, request.Errorf(403, callerUnknown)
-	}
-	me := api.Me{User: who.Name, UID: who.UID, Admin: r.policy().Administers(r.subject(who)), Cluster: who.Subject != nil, Namespace: who.Namespace}
-	if d, ok := engine.As[containers.Namespaced](r.Driver); ok && who.Subject == nil {
-		me.Namespace = d.Namespace()
-	}
-	return me, nil
 }

@@ -3,21 +3,21 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -119,7 +119,7 @@ func (g *remoteRig) serve() {
 }
 
 // forget empties the cache, so that the cluster is asked again.
-func (g *remoteRig) forget() { g.Runner.reviews = newReviews(g.engine, time.Now) }
+func (g *remoteRig) forget() { g.Runner.authz = g.Runner.newAuthorizer(os.Geteuid()) }
 
 // ask makes a request as a user, or without a token if user is empty.
 func (g *remoteRig) ask(user, method, path string, body any) (status int, text string) {
@@ -333,7 +333,7 @@ func TestRemoteRights(t *testing.T) {
 		t.Errorf("who may get pods: %d %s", status, text)
 	}
 	for pattern, rule := range routes {
-		if rule.pods == nil || *rule.pods == maySee || !strings.Contains(pattern, "{task}") {
+		if rule.pods == nil || *rule.pods == access.GetPods || !strings.Contains(pattern, "{task}") {
 			continue
 		}
 		method, path := filled(pattern, id)
@@ -493,48 +493,6 @@ func TestNamespaceKept(t *testing.T) {
 	defer g.engine.mu.Unlock()
 	if last := g.engine.specs[len(g.engine.specs)-1]; len(g.engine.specs) != 2 || last.Namespace != "a" || last.Account != "trainer" || last.User != "" {
 		t.Errorf("the attempt after the restart: %+v", last)
-	}
-}
-
-// TestReviews checks that answers of the cluster, positive and negative, are cached for a short
-// time.
-func TestReviews(t *testing.T) {
-	engine, now := &parted{rights: map[string][]string{"ann": {"get pods a"}}}, time.Now()
-	v := newReviews(engine, func() time.Time { return now })
-	token := func(token string, status, asked int) {
-		t.Helper()
-		_, err := v.whose(t.Context(), token)
-		refused, _ := errors.AsType[*request.Error](err)
-		if (status == 0) != (err == nil) || refused != nil && refused.Status != status || engine.reviews != asked {
-			t.Fatalf("%v after %d questions; want %d after %d", err, engine.reviews, status, asked)
-		}
-	}
-	token("token-of-ann", 0, 1)
-	token("token-of-ann", 0, 1)
-	token("stolen", 401, 2)
-	token("stolen", 401, 2)
-	now = now.Add(tokenBad)
-	token("stolen", 401, 3)
-	token("token-of-ann", 0, 3)
-	now = now.Add(tokenGood)
-	token("token-of-ann", 0, 4)
-	engine.silent = true
-	token("token-of-ann", 0, 4)
-	token("token-of-bob", 503, 5)
-	engine.silent = false
-	token("token-of-bob", 0, 6) // a missing answer is not cached
-
-	who := &containers.Subject{Name: "ann"}
-	if yes, err := v.may(t.Context(), who, in(maySee, "a")); !yes || err != nil {
-		t.Fatal(yes, err)
-	}
-	engine.rights["ann"] = nil
-	if yes, _ := v.may(t.Context(), who, in(maySee, "a")); !yes {
-		t.Error("it is asked each time")
-	}
-	now = now.Add(accessGood)
-	if yes, _ := v.may(t.Context(), who, in(maySee, "a")); yes {
-		t.Error("a right that is lost counts for ever")
 	}
 }
 

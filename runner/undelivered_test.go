@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/request"
 )
@@ -22,7 +23,7 @@ func TestUndelivered(t *testing.T) {
 	if err := g.mail.SetUser(owner.UID, api.NotifySettings{Channels: []api.NotifyChannel{box.channel("phone")}}); err != nil {
 		t.Fatal(err)
 	}
-	sub, err := g.Submit(g.ctx(), owner, api.Submit{Image: "bad", Mem: int64(2 * units.GiB), Visibility: VisibilityOpen})
+	sub, err := g.Submit(g.ctx(), owner, api.Submit{Image: "bad", Mem: int64(2 * units.GiB), Visibility: access.VisibilityOpen})
 	if err != nil {
 		t.Fatal(err)
 	}

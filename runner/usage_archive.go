@@ -186,7 +186,7 @@ func (r *Runner) Used(ctx context.Context, since, until string) ([]api.Used, err
 		if err := json.Unmarshal(m.Value, &day); err != nil {
 			continue
 		}
-		if who, _ := request.CallerFrom(ctx); !r.mayServer(rights.SeeUse, who) {
+		if who, _ := request.CallerFrom(ctx); !r.authz.MayServer(rights.SeeUse, who) {
 			day = slices.DeleteFunc(day, func(u api.Used) bool { return u.User != who.Name })
 		}
 		list = append(list, day...)

@@ -1,11 +1,7 @@
 package runner
 
 import (
-	"slices"
-	"strings"
-
 	"carma/internal/units"
-	"carma/runner/api"
 	"carma/runner/request"
 	"carma/runner/rights"
 )
@@ -28,7 +24,7 @@ type PerUser struct {
 // loop calls it.
 func (r *Runner) room(in *submissionBatch) error {
 	who, limit := in.who, r.live().PerUser
-	if r.mayServer(rights.Unlimited, who) {
+	if r.authz.MayServer(rights.Unlimited, who) {
 		return nil
 	}
 	have := r.records.Usage(who.UID)
@@ -44,44 +40,4 @@ func (r *Runner) room(in *submissionBatch) error {
 		return request.Errorf(429, "you would have %d unfinished tasks of priority high, and this server takes at most %d of one user (user-high); submit the others with --priority normal", have.High, limit.High)
 	}
 	return nil
-}
-
-// checkPriority refuses priority high to users who may not use it.
-func (r *Runner) checkPriority(who request.Caller, s api.Submit) error {
-	if _, ok := priorities[s.Priority]; !ok {
-		return request.Errorf(422, "--priority %q: choose low, normal or high", s.Priority)
-	}
-	if s.Priority != "high" || r.mayServer(rights.HighPriority, who) {
-		return nil
-	}
-	may := r.live().PerUser.MayHigh
-	if may == "" || may == "all" {
-		return nil
-	}
-	names := strings.FieldsFunc(may, func(c rune) bool { return c == ',' || c == ' ' })
-	if slices.ContainsFunc(names, func(name string) bool { return name == who.Name || slices.Contains(who.Groups, name) }) {
-		return nil
-	}
-	admins := "root"
-	if group := r.live().AdminGroup; group != "" {
-		admins = "root and group " + group
-	}
-	if may == "admins" {
-		return request.Errorf(403, "--priority high is for admins here (%s); write --priority normal", admins)
-	}
-	return request.Errorf(403, "--priority high is for %s and admins here (%s); write --priority normal", strings.Join(names, ", "), admins)
-}
-
-// account returns the group to which a task is charged. It is the requested group, which
-// must have the submitter as a member, or else the submitter's primary group.
-func (r *Runner) account(who request.Caller, asked string) (string, error) {
-	switch {
-	case asked == "":
-		return who.Group, nil // for a user of a cluster, prepare uses the namespace
-	case slices.Contains(who.Groups, asked) || asked == who.Group || r.mayServer(rights.AnyAccount, who):
-		return asked, nil
-	case len(who.Groups) == 0:
-		return "", request.Errorf(403, "--account %s: you are in no group that is known here", asked)
-	}
-	return "", request.Errorf(403, "--account %s: you are not in that group; you are in %s", asked, strings.Join(who.Groups, ", "))
 }

@@ -72,8 +72,8 @@ func (r *Runner) Inspect(ctx context.Context, ref string) (api.Task, error) {
 	if err != nil {
 		return api.Task{}, err
 	}
-	if who, ok := request.CallerFrom(ctx); ok && len(rec.Submit.Env) > 0 && r.may(ctx, rights.Environment, rec) {
-		if err := r.authorize(who, rights.Environment, rec, ""); err != nil {
+	if who, ok := request.CallerFrom(ctx); ok && len(rec.Submit.Env) > 0 && r.authz.May(ctx, rights.Environment, rec) {
+		if err := r.authz.Authorize(who, rights.Environment, rec, ""); err != nil {
 			return api.Task{}, err
 		}
 	}
@@ -233,7 +233,7 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	if err != nil {
 		return info, err
 	}
-	return r.infoFor(ctx, info)
+	return r.authz.Info(ctx, info, r.records)
 }
 
 // estimateView returns an estimate as users see it.
@@ -257,4 +257,14 @@ func estimateDetail(e model.Estimate, asked string, exclusive bool) string {
 		return "earlier runs of the same image and command used more than tasks that share can have, so it gets whole GPUs; when it was submitted: " + asked
 	}
 	return fmt.Sprintf("%s booked, a little above what earlier runs of the same image and command used; when it was submitted: %s", e.Memory, asked)
+}
+
+// present returns a task as the caller may see it. environment is the right to see the
+// values of its environment in this answer.
+func (r *Runner) present(ctx context.Context, rec *record.Record, q queueView, environment rights.Action) api.Task {
+	v := r.view(r.authz.Shown(ctx, rec, environment), q)
+	if !r.authz.May(ctx, rights.Progress, rec) {
+		v.Progress, v.Params, v.Trainable = withoutOutput(v.Progress), 0, 0
+	}
+	return v
 }

@@ -57,7 +57,7 @@ func (r *Runner) recordWaitReasons(ctx context.Context) error {
 				continue
 			}
 			note := historyLine{Happened: api.Happened{At: r.Clock.Time(), Kind: "waits", Text: "waits: " + words.Why(why), Reason: string(why.Binding.Code)}}
-			why.Binding = unquoted(why.Binding)
+			why.Binding = record.UnquotedReason(why.Binding)
 			note.public = "waits: " + words.Why(why)
 			notes, ids = append(notes, note), append(ids, rec.ID())
 		}

@@ -9,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -50,7 +51,7 @@ func TestVisibility(t *testing.T) {
 	g.script("train", printing(3, "ValueError: the key s3cret is wrong"))
 	sub := api.Submit{Image: "train", Mem: int64(units.GiB), Env: []string{"WANDB_API_KEY=s3cret", "A="}}
 	private := g.runAs(ann, sub)
-	sub.Visibility = VisibilityOpen
+	sub.Visibility = access.VisibilityOpen
 	open := g.runAs(ann, sub)
 	g.finished(private)
 	g.finished(open)
@@ -100,7 +101,7 @@ func TestVisibility(t *testing.T) {
 			t.Fatal(err)
 		}
 		var refused *request.Error
-		if err := g.authorizeReading(g.as(c.who), rec); (err == nil) != c.sees || err != nil && (!errors.As(err, &refused) || refused.Status != 403) {
+		if err := g.authz.AuthorizeReading(g.as(c.who), rec); (err == nil) != c.sees || err != nil && (!errors.As(err, &refused) || refused.Status != 403) {
 			t.Errorf("%s, output of task %s: %v", c.who.Name, c.ref, err)
 		}
 	}
@@ -118,7 +119,7 @@ func TestVisibilityDefault(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Open = true })
 	g.script("train", printing(0))
 	seen := g.runAs(ann, api.Submit{Image: "train", Env: []string{"A=1"}})
-	hidden := g.runAs(ann, api.Submit{Image: "train", Env: []string{"A=1"}, Visibility: VisibilityPrivate})
+	hidden := g.runAs(ann, api.Submit{Image: "train", Env: []string{"A=1"}, Visibility: access.VisibilityPrivate})
 	for ref, want := range map[string]string{seen: "A=1", hidden: "A=***"} {
 		task, err := g.Task(g.as(bob), ref)
 		if err != nil || task.Submit.Env[0] != want {
@@ -132,7 +133,7 @@ func TestVisibilityDefault(t *testing.T) {
 func TestAdminsOnly(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	for who, ok := range map[*request.Caller]bool{&ann: false, &oper: true, {Name: "root"}: true} {
-		if err := g.authorizeServer(*who, rights.Speed, "", ""); (err == nil) != ok {
+		if err := g.authz.AuthorizeServer(*who, rights.Speed, "", ""); (err == nil) != ok {
 			t.Errorf("%s: %v", who.Name, err)
 		}
 	}

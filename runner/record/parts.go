@@ -1,9 +1,11 @@
 package record
 
 import (
+	"strings"
 	"time"
 
 	"carma/containers"
+	"carma/mapper/model"
 )
 
 // AttemptEnd holds the observations about the end of an attempt, for people. The journal
@@ -24,6 +26,25 @@ func (e *AttemptEnd) WithoutQuotes() *AttemptEnd {
 		hidden.Witnesses = append(hidden.Witnesses, w)
 	}
 	return &hidden
+}
+
+// WithoutQuote returns a message about an exit without the line of the output that follows
+// the exit code.
+func WithoutQuote(message string) string {
+	before, _, _ := strings.Cut(message, ": ")
+	return before
+}
+
+// UnquotedReason returns a reason without quotes of a program's output.
+func UnquotedReason(reason model.Reason) model.Reason {
+	if reason.Code == model.ReasonProgram || reason.Code == model.ReasonText {
+		reason.Text = WithoutQuote(reason.Text)
+	}
+	if reason.Cause != nil {
+		cause := UnquotedReason(*reason.Cause)
+		reason.Cause = &cause
+	}
+	return reason
 }
 
 // Job identifies the Job of a task.

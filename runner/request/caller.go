@@ -79,6 +79,15 @@ func CallerFrom(ctx context.Context) (Caller, bool) {
 	return Caller{}, false
 }
 
+// KnownCaller returns the caller of a request, or a refusal if the caller is unknown.
+func KnownCaller(ctx context.Context) (Caller, error) {
+	who, ok := CallerFrom(ctx)
+	if !ok {
+		return who, Errorf(403, "the caller is not known: connect through the unix socket")
+	}
+	return who, nil
+}
+
 // Is reports whether a container's user, by name or number, alone or with a group, is the
 // caller with the primary group.
 func (c Caller) Is(user string) bool {

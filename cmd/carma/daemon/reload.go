@@ -10,6 +10,7 @@ import (
 	"carma/estimator/probe"
 	"carma/mapper/model"
 	"carma/runner"
+	"carma/runner/access"
 	"carma/runner/notify"
 )
 
@@ -91,7 +92,7 @@ func liveOf(config settings.Config) runner.Live {
 	return runner.Live{
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup, ClusterAdmins: config.KubernetesAdmins,
 		HostTasks: config.HostTasks, HostFolders: config.HostFolders,
-		Fittings: runner.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == runner.VisibilityOpen, OOMTexts: config.OOMTexts,
+		Fittings: runner.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == access.VisibilityOpen, OOMTexts: config.OOMTexts,
 		Bounds: runner.Bounds{
 			Elsewhere: inCluster(config),
 			Default:   runner.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},

@@ -1,15 +1,14 @@
-package runner
+package access
 
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	"carma/containers"
 	"carma/internal/lazyregexp"
 	"carma/internal/suggest"
 	"carma/runner/api"
-	"carma/runner/engine"
+	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
 )
@@ -22,18 +21,20 @@ var (
 	userNumber = lazyregexp.New(`^[0-9]{1,9}(:[0-9]{1,9})?$`)
 )
 
-// placing returns a function that checks the namespace, the service account and the user
+// Find returns the tasks that a dependency refers to.
+type Find func(ref string) ([]*record.Record, error)
+
+// Placement returns a function that checks the namespace, the service account and the user
 // of each task of a submission, and fills in the namespace.
-func (r *Runner) placing(ctx context.Context, who request.Caller) func(*api.Submit) error {
-	driver, parted := engine.As[containers.Namespaced](r.Driver)
+func (a *Authorizer) Placement(ctx context.Context, who request.Caller, find Find) func(*api.Submit) error {
 	allowed := map[string]error{}
 	return func(s *api.Submit) error {
 		switch {
-		case !parted && s.Namespace != "":
+		case a.namespaces == nil && s.Namespace != "":
 			return request.Errorf(422, "--namespace %s: the tasks of this daemon are containers of one server, which has no namespaces; leave it out", s.Namespace)
-		case !parted && s.ServiceAccount != "":
+		case a.namespaces == nil && s.ServiceAccount != "":
 			return request.Errorf(422, "--service-account %s: the tasks of this daemon are containers of one server, not pods; leave it out", s.ServiceAccount)
-		case !parted:
+		case a.namespaces == nil:
 			return nil
 		}
 		if who.Subject != nil {
@@ -41,31 +42,31 @@ func (r *Runner) placing(ctx context.Context, who request.Caller) func(*api.Subm
 				return err
 			}
 		}
-		own := driver.Namespace()
+		own := a.namespaces.Namespace()
 		if who.Subject != nil {
 			own = who.Namespace
 		}
 		if s.Namespace = cmp.Or(s.Namespace, own); s.Namespace == "" {
 			return request.Errorf(422, "no namespace: name one with --namespace, or in the context of your kubeconfig")
 		}
-		if err := checkPlace(driver, s); err != nil {
+		if err := checkPlace(a.namespaces, s); err != nil {
 			return err
 		}
 		if who.Subject == nil {
-			if r.mayServer(rights.AnyNamespace, who) || s.Namespace == own && s.ServiceAccount == "" {
+			if a.MayServer(rights.AnyNamespace, who) || s.Namespace == own && s.ServiceAccount == "" {
 				return nil
 			}
 			return request.Errorf(403, "--namespace, --service-account: users of the daemon's machine run their tasks in its namespace %s, without an account; with rights of your own in the cluster, come over TLS with your token (docs/kubernetes.md)", own)
 		}
 		err, known := allowed[s.Namespace]
 		if !known {
-			err = r.mayRunIn(ctx, who.Subject, s.Namespace)
+			err = a.mayRunIn(ctx, who.Subject, s.Namespace)
 			allowed[s.Namespace] = err
 		}
 		if err != nil {
 			return err
 		}
-		return r.knowsOf(ctx, s.After)
+		return a.CheckDependencies(ctx, s.After, find)
 	}
 }
 
@@ -83,30 +84,13 @@ func checkPlace(driver containers.Namespaced, s *api.Submit) error {
 }
 
 // mayRunIn refuses a namespace in which a user may not create the objects of a task.
-func (r *Runner) mayRunIn(ctx context.Context, who *containers.Subject, namespace string) error {
-	for _, what := range mayRun {
-		yes, err := r.reviews.may(ctx, who, in(what, namespace))
-		if err != nil {
+func (a *Authorizer) mayRunIn(ctx context.Context, who *containers.Subject, namespace string) error {
+	for _, what := range createTasks {
+		if err := a.mayInNamespace(ctx, who, in(what, namespace)); err != nil {
 			return err
-		}
-		if !yes {
-			return request.Errorf(403, "you may not %s; you are %s", accessText(in(what, namespace)), who.Name)
 		}
 	}
 	return nil
-}
-
-// accessText describes an access in words, with the kubectl command that shows it.
-func accessText(a containers.Access) string {
-	what := a.Resource
-	if a.Group != "" {
-		what += "." + a.Group
-	}
-	flag := ""
-	if a.Subresource != "" {
-		what, flag = what+"/"+a.Subresource, " --subresource="+a.Subresource
-	}
-	return a.Verb + " " + what + " in namespace " + a.Namespace + " (kubectl auth can-i " + a.Verb + " " + strings.Split(what, "/")[0] + flag + " -n " + a.Namespace + ")"
 }
 
 // noneOfMachine refuses users and folders of the daemon's machine.
@@ -128,24 +112,24 @@ func noneOfMachine(s *api.Submit) error {
 	return nil
 }
 
-// knowsOf refuses dependencies on tasks that the caller may not know of, as if these
-// tasks did not exist.
-func (r *Runner) knowsOf(ctx context.Context, after []api.Dependency) error {
-	sight := r.sight(ctx)
+// CheckDependencies refuses dependencies on tasks that the caller of a request may not know
+// of, as if these tasks did not exist.
+func (a *Authorizer) CheckDependencies(ctx context.Context, after []api.Dependency, find Find) error {
+	filter := a.Filter(ctx)
 	for _, d := range after {
 		if d.Task == "" {
 			continue
 		}
-		recs, err := r.referred(d.Task)
+		recs, err := find(d.Task)
 		if err != nil {
 			return err
 		}
 		for _, rec := range recs {
-			if sight.of(rec) {
+			if filter.Shows(rec) {
 				continue
 			}
-			if sight.err != nil {
-				return sight.err
+			if filter.err != nil {
+				return filter.err
 			}
 			return request.Errorf(422, "--after: no task and no group %s; `carma ps -a` lists all", d.Task)
 		}

@@ -1,4 +1,4 @@
-package runner
+package access
 
 import (
 	"cmp"
@@ -16,17 +16,17 @@ const auditRecords = 50
 // Audit returns the records of the audit log that the caller may see. Root and the daemon's
 // account see all records. Other callers see their own actions and the actions on their own
 // tasks.
-func (r *Runner) Audit(ctx context.Context, o api.AuditOptions) (api.Audit, error) {
-	who, ok := request.CallerFrom(ctx)
-	if !ok {
-		return api.Audit{}, request.Errorf(403, callerUnknown)
-	}
-	if err := r.auditing.Acquire(ctx, 1); err != nil {
+func (a *Authorizer) Audit(ctx context.Context, o api.AuditOptions) (api.Audit, error) {
+	who, err := request.KnownCaller(ctx)
+	if err != nil {
 		return api.Audit{}, err
 	}
-	defer r.auditing.Release(1)
-	c, all := r.subject(who), r.mayServer(rights.AllAudit, who)
-	list, more, damaged, err := r.audit.Read(cmp.Or(o.Limit, auditRecords), func(act *audit.Record) bool {
+	if err := a.reading.Acquire(ctx, 1); err != nil {
+		return api.Audit{}, err
+	}
+	defer a.reading.Release(1)
+	c, all := a.Subject(who), a.MayServer(rights.AllAudit, who)
+	list, more, damaged, err := a.log.Read(cmp.Or(o.Limit, auditRecords), func(act *audit.Record) bool {
 		own := rights.Owns(c, rights.Owner{UID: act.UID, Name: act.Who})
 		theirs := act.Owner != "" && rights.Owns(c, rights.Owner{UID: act.OwnerUID, Name: act.Owner})
 		switch {
@@ -38,5 +38,5 @@ func (r *Runner) Audit(ctx context.Context, o api.AuditOptions) (api.Audit, erro
 	if list == nil {
 		list = []audit.Record{}
 	}
-	return api.Audit{Records: list, More: more, Damaged: damaged, All: all, Now: r.Clock.Time()}, err
+	return api.Audit{Records: list, More: more, Damaged: damaged, All: all, Now: a.now()}, err
 }
