@@ -20,7 +20,7 @@
 //
 //  1. Use one goroutine. A State has no locks: a second caller is a data race.
 //     Other goroutines send events, or questions that the owner runs.
-//     Kept by runner/loop.go (loop), runner/inbox.go (look).
+//     Kept by runner/loop/loop.go (Run), runner/loop/inbox.go (Look).
 //  2. Begin with [model.Configured], [model.GPUsFound] and [model.EngineChanged], and with [model.HostsFound]
 //     where host memory and processors are allocated; and send each again
 //     when it changes. Validate options before: invalid ones change nothing.
@@ -33,16 +33,16 @@
 //     Kept by runner/submit.go (possible), runner/batch.go (plan).
 //  4. Store an event before Step sees it. Otherwise a crash forgets why a container
 //     runs, and a submission that was answered is lost.
-//     Kept by runner/loop.go (applyPart).
+//     Kept by runner/loop/loop.go (applyPart).
 //  5. Store the decisions before you carry them out; a [model.SetTimer] alone can wait for
 //     the next commit. Otherwise a newer program may decide differently after a
 //     crash, and an attempt runs twice.
-//     Kept by runner/commit_decisions.go (flushDue, flush).
+//     Kept by runner/loop/decisions.go (flushDue, Flush).
 //  6. Apply every stored event once, in the order of the journal. Carry out the
 //     decisions of a step in the order given, after the decisions of earlier steps.
 //     Otherwise records show older states, and a Stop that comes before the Launch
 //     of its attempt finds nothing to stop.
-//     Kept by runner/commit_decisions.go (carryDue), runner/execute.go (carryOut),
+//     Kept by runner/loop/decisions.go (carryDue), runner/execute.go (carryOut),
 //     mapper/sim/engine.go (step).
 //  7. Answer every [model.Launch] with [model.Started] once its container runs, and then with
 //     one [model.Exited]. A launch that fails is an Exited without Started. Name the
@@ -56,9 +56,9 @@
 //  9. Answer [model.SetTimer] with [model.TimerFired] at that instant or later. Only the earliest one
 //     counts. After a restart ask [State.NextTimer]. Otherwise delays, back-offs,
 //     time limits and ageing wait for the next event.
-//     Kept by runner/loop.go (untilWake), mapper/sim/engine.go (loop).
+//     Kept by runner/loop/loop.go (untilWake), mapper/sim/engine.go (loop).
 //  10. Keep what [model.Finish] carries. The state forgets the task in that step.
-//     Kept by runner/commit_decisions.go (decided), mapper/sim/engine.go (finish).
+//     Kept by runner/loop/decisions.go (decided), mapper/sim/engine.go (finish).
 //  11. Send [model.Sampled] when memory in use, activity or health of a GPU changes, with
 //     what each task uses there. Otherwise memory of other processes is attributed to
 //     tasks, and the watchdog, shrinking, learning and the SMACT cap see nothing.
@@ -75,7 +75,7 @@
 //     first difference on use [State.Follow]. Only events without recorded
 //     decisions are decided now. Otherwise a newer program gives up running attempts
 //     and starts them again.
-//     Kept by runner/replay.go (rebuild, replay).
+//     Kept by runner/loop/replay.go (rebuild, replay).
 //  15. Then check the state with [State.Audit], find the container of each placed
 //     task, and continue with duties 7 and 8. Otherwise running attempts are lost.
 //     Kept by runner/load.go (load), runner/restart.go (resumeAttempts).

@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/loop"
 	"carma/runner/record"
 )
 
@@ -34,7 +35,7 @@ func (r *Runner) acceptLostRecords() error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
 	}
-	changes := []*change{fact(model.EngineChanged{At: r.Clock.Now(), Reason: "what the journal has lost is being taken in"})}
+	changes := []*loop.Change{loop.Fact(model.EngineChanged{At: r.Clock.Now(), Reason: "what the journal has lost is being taken in"})}
 	ended, err := r.lostEnds()
 	if err != nil {
 		return err
@@ -62,8 +63,8 @@ func (r *Runner) acceptLoss(found []orphan) error {
 	return r.Journal.DropMeta(journal.AcceptLossKey)
 }
 
-func (r *Runner) applyAll(changes []*change) error {
-	kept, err := r.apply(changes)
+func (r *Runner) applyAll(changes []*loop.Change) error {
+	kept, err := r.loop.Apply(changes)
 	if err == nil && len(kept) > 0 {
 		err = fmt.Errorf("%d changes that make good what the journal has lost: %w", len(kept), journal.ErrFull)
 	}
@@ -72,8 +73,8 @@ func (r *Runner) applyAll(changes []*change) error {
 
 // lostEnds returns the ends of the tasks that are unfinished in the state and
 // finished in their records.
-func (r *Runner) lostEnds() (changes []*change, err error) {
-	for _, t := range r.state.Tasks() {
+func (r *Runner) lostEnds() (changes []*loop.Change, err error) {
+	for _, t := range r.loop.State().Tasks() {
 		row, err := r.Journal.Task(int64(t.ID))
 		if errors.Is(err, journal.ErrNotFound) {
 			r.Log.Error().Int64("task", int64(t.ID)).Msg("the record of a task was lost; it cannot be launched again")
@@ -89,7 +90,7 @@ func (r *Runner) lostEnds() (changes []*change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, fact(model.EndRecovered{At: r.Clock.Now(), Task: rec.Task}))
+		changes = append(changes, loop.Fact(model.EndRecovered{At: r.Clock.Now(), Task: rec.Task}))
 	}
 	return changes, nil
 }
@@ -97,14 +98,14 @@ func (r *Runner) lostEnds() (changes []*change, err error) {
 // lostSubmissions returns the submissions of the tasks that the state does not know and
 // that have unfinished records, in order of number. Their containers, if any run, are
 // adopted afterwards.
-func (r *Runner) lostSubmissions() (changes []*change, err error) {
+func (r *Runner) lostSubmissions() (changes []*loop.Change, err error) {
 	rows, err := r.Journal.Tasks(journal.Filter{Unfinished: true})
 	if err != nil {
 		return nil, err
 	}
 	slices.Reverse(rows)
 	for _, row := range rows {
-		if model.TaskID(row.ID) <= r.state.LastID() {
+		if model.TaskID(row.ID) <= r.loop.State().LastID() {
 			continue
 		}
 		rec, err := record.Decode(row)
@@ -112,8 +113,8 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 			return nil, err
 		}
 		now, t := r.Clock.Now(), rec.Task
-		changes = append(changes, fact(model.TaskSubmitted{At: now, Request: t.Request}))
-		changes = append(changes, fact(model.Estimated{At: now, Task: t.ID, Estimate: lostEstimate(rec), Expected: t.Expected}))
+		changes = append(changes, loop.Fact(model.TaskSubmitted{At: now, Request: t.Request}))
+		changes = append(changes, loop.Fact(model.Estimated{At: now, Task: t.ID, Estimate: lostEstimate(rec), Expected: t.Expected}))
 		r.Log.Warn().Int64("task", int64(t.ID)).Msg("a task that the journal had lost is submitted again, from its record")
 	}
 	return changes, nil
@@ -135,7 +136,7 @@ func lostEstimate(rec *record.Record) model.Estimate {
 // continue, and end like others. adoptOrphans does not adopt a container whose labels are
 // incomplete, nor a container whose task number belongs to another task or to a finished one.
 // left contains the IDs of the containers that are not adopted.
-func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string) {
+func (r *Runner) adoptOrphans(found []orphan) (changes []*loop.Change, left []string) {
 	for _, s := range found {
 		rec, ev, err := r.orphanRecord(s)
 		if err != nil {
@@ -144,7 +145,7 @@ func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string)
 			continue
 		}
 		r.Log.Warn().Int64("task", int64(s.task)).Int("attempt", s.attempt).Str("container", s.Name).Msg("a container that the journal does not know is taken in as a task")
-		changes = append(changes, &change{keep: true, events: func(units.Instant) ([]model.Event, []*record.Record, error) {
+		changes = append(changes, &loop.Change{Keep: true, Events: func(units.Instant) ([]model.Event, []*record.Record, error) {
 			return []model.Event{ev}, []*record.Record{rec}, nil
 		}})
 	}

@@ -28,7 +28,7 @@ func (g *rig) grant(ref string) (memory units.Bytes) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	err = g.look(g.ctx(), func(s *mapper.State) {
+	err = g.loop.Look(g.ctx(), func(s *mapper.State) {
 		if t, ok := s.Task(model.TaskID(task.ID)); ok && t.Current() != nil {
 			memory = t.Current().Grants[0].Memory
 		}

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

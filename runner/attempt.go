@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/console"
 	"carma/runner/engine"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/tasklog"
 	"carma/runner/throughput"
@@ -90,7 +91,7 @@ func (w *worker) run(ctx context.Context) {
 		return
 	}
 	failpoint.Hit("worker-ended")
-	err = w.do(ctx, w.exited(end))
+	err = w.loop.Do(ctx, w.exited(end))
 	failpoint.Hit("worker-end-stored")
 	if err == nil {
 		w.energy.Forget(w.key())
@@ -137,7 +138,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if err := w.checkGPUs(ctx, id); err != nil { // before the start counts as successful
 		return id, w.unstarted(wrongGPUs(err), err.Error())
 	}
-	w.post(fact(model.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
+	w.loop.Post(loop.Fact(model.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
 
 	failpoint.Hit("worker-start-posted")
 	defer w.watchDevices(ctx, id)()
@@ -270,6 +271,6 @@ func (w *worker) connect(ctx context.Context, id string) {
 	sub := &w.rec.Submit
 	w.console = w.consoles.Open(ctx, console.Options{
 		Key: w.key(), ID: id, Terminal: sub.TTY, Input: sub.Interactive, Resumed: w.resumed,
-		Driver: w.Driver, Logs: w.Logs, Clock: w.Clock, Log: w.Log, Touch: func(ev model.TerminalInput) { w.offer(ev) },
+		Driver: w.Driver, Logs: w.Logs, Clock: w.Clock, Log: w.Log, Touch: func(ev model.TerminalInput) { w.loop.Offer(ev) },
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/loop"
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -31,7 +32,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who request.Caller, s api.Submis
 		return api.SubmittedAll{}, err
 	}
 	var recs []*record.Record
-	if err := r.do(ctx, r.addition(s, in, credentialsFrom(ctx), &recs)); err != nil {
+	if err := r.loop.Do(ctx, r.addition(s, in, credentialsFrom(ctx), &recs)); err != nil {
 		return api.SubmittedAll{}, err
 	}
 	answer := api.SubmittedAll{Group: recs[0].Group, Warnings: warn}
@@ -43,10 +44,10 @@ func (r *Runner) SubmitAll(ctx context.Context, who request.Caller, s api.Submis
 
 // addition returns the change that adds the prepared tasks of a submission. recs receives
 // their records.
-func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*record.Record) *change {
-	return &change{
-		fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
-		events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*record.Record) *loop.Change {
+	return &loop.Change{
+		Fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
+		Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 			events, all, err := r.plan(now, in)
 			if err != nil {
 				return nil, nil, err
@@ -122,11 +123,11 @@ func inTask(s api.Submission, i int, err error) error {
 // plan numbers and names the tasks of a submission and returns the events that
 // submit them. It changes only the candidates' records. Only the loop calls it.
 func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []*record.Record, error) {
-	if _, coming := r.GPUs.(gpu.Coming); coming && r.state.NumGPUs() == 0 {
+	if _, coming := r.GPUs.(gpu.Coming); coming && r.loop.State().NumGPUs() == 0 {
 		return nil, nil, request.Errorf(503, "the cluster has no GPUs now, and none that it had has a task; kubectl get resourceslices shows them; submit again when there are some")
 	}
-	if r.state.NumGPUs() == 0 { // the GPUs that a first start has found are not stored yet
-		return nil, nil, errFull
+	if r.loop.State().NumGPUs() == 0 { // the GPUs that a first start has found are not stored yet
+		return nil, nil, loop.ErrFull
 	}
 	if err := r.room(in); err != nil {
 		return nil, nil, err

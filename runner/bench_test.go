@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/clock"

@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/engine"
+	"carma/runner/loop"
 	"carma/runner/record"
 )
 
@@ -31,7 +32,7 @@ const (
 // startCanaryIfDue starts the canary if the mapper asks for it and none runs. Only the
 // loop calls it.
 func (r *Runner) startCanaryIfDue() {
-	if r.canaryRuns || !r.state.CanaryDue() {
+	if r.canaryRuns || !r.loop.State().CanaryDue() {
 		return
 	}
 	r.canaryRuns = true
@@ -40,7 +41,7 @@ func (r *Runner) startCanaryIfDue() {
 		if r.work.Err() != nil {
 			return // the next daemon tries it again
 		}
-		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		r.loop.Post(&loop.Change{Keep: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 			r.canaryRuns = false
 			return []model.Event{model.CanaryEnded{At: now, Outcome: outcome, Fault: fault}}, nil, nil
 		}})

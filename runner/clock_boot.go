@@ -24,7 +24,7 @@ func (r *Runner) restoreClock(up clock.Uptime) error {
 	if r.opt.SetSpeed != nil || !r.placed() {
 		before = nil
 	}
-	start, warning, lag := r.Clock.Restore(before, up, r.state.Now())
+	start, warning, lag := r.Clock.Restore(before, up, r.loop.State().Now())
 	if warning != "" {
 		r.Log.Warn().Stringer("by", lag.Round(time.Second)).Msg(warning)
 	}
@@ -32,7 +32,7 @@ func (r *Runner) restoreClock(up clock.Uptime) error {
 	if err != nil {
 		return err
 	}
-	return r.note(bootKey, b)
+	return r.loop.Note(bootKey, b)
 }
 
 // lastStart returns the last start in the journal, or nil if there is none.
@@ -53,7 +53,7 @@ func (r *Runner) lastStart() (*clock.Start, error) {
 
 // placed reports whether any task is placed.
 func (r *Runner) placed() bool {
-	for _, t := range r.state.Tasks() {
+	for _, t := range r.loop.State().Tasks() {
 		if t.Alive() != nil {
 			return true
 		}

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
 	"carma/runner/clock"
+	"carma/runner/loop"
+	"carma/runner/record"
 )
 
 // TestClockSet: a wall clock that is set back or forward across a restart
@@ -29,15 +30,19 @@ func TestClockSet(t *testing.T) {
 		p := g.gated("train")
 		g.running(g.run(api.Submit{Image: "train", Mem: int64(units.GiB), TimeLimit: limit}))
 		g.stop()
-		last := g.Runner.state.Now()
+		last := g.loop.State().Now()
 		then, err := g.lastStartOf()
 		if err != nil || then == nil || then.Boot == "" {
 			t.Fatalf("%s: the last start: %+v, %v", name, then, err)
 		}
-		r := &Runner{Deps: g.Runner.Deps, opt: g.opt, state: g.Runner.state}
+		r := &Runner{Deps: g.Runner.Deps, opt: g.opt}
 		r.Journal = g.reopened()
 		wall := last.Time().Add(c.wall)
 		r.Clock = clock.NewFrom(func() time.Time { return wall }, 1)
+		r.loop = loop.New(t.Context(), r.Journal, record.NewStore(), r.Clock, r.Log, r.opt.Mapper, nil)
+		if err := r.loop.Load(); err != nil {
+			t.Fatal(err)
+		}
 		up := clock.Uptime{Boot: then.Boot, Since: then.Since + last.Sub(then.At) + c.passed}
 		if c.booted {
 			up.Boot = "another"

@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -30,8 +31,8 @@ func (r *Runner) alter(ctx context.Context, who request.Caller, a rights.Action,
 
 // altered does what alter does, for a caller whose rights were checked.
 func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error)) (*record.Record, error) {
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		t, open := r.state.Task(id)
+	err := r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		t, open := r.loop.State().Task(id)
 		rec, _ := r.records.Get(id)
 		if !open || rec == nil {
 			return nil, nil, request.Errorf(409, "task %d has ended; carma rerun %d runs it again", id, id)
@@ -95,7 +96,7 @@ func (r *Runner) Requeue(ctx context.Context, who request.Caller, ref string, q 
 // Move changes the place of a pending task among its owner's pending tasks.
 func (r *Runner) Move(ctx context.Context, who request.Caller, ref string, m api.MoveRequest) (*record.Record, error) {
 	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
-		if t.Phase == model.Suspended && r.state.Position(t.ID) == 0 {
+		if t.Phase == model.Suspended && r.loop.State().Position(t.ID) == 0 {
 			return nil, nil, request.Errorf(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
 		}
 		if t.Phase != model.Queued && t.Phase != model.Recovering && t.Phase != model.Suspended {
@@ -215,7 +216,7 @@ func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *ad
 	}
 	if !u.Shapes() {
 		if u.Hosts() && t.Phase != model.Estimating {
-			return what, firstError(impossible(r.state.Check(req, t.Estimate), t.Estimate.Method == model.Declared), r.canResize(t, *what.Host))
+			return what, firstError(impossible(r.loop.State().Check(req, t.Estimate), t.Estimate.Method == model.Declared), r.canResize(t, *what.Host))
 		}
 		return what, nil
 	}

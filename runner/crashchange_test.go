@@ -221,7 +221,7 @@ var changesByPeople = []struct {
 
 func onState(t *testing.T, r *Runner, is func(*mapper.State) bool) (yes bool) {
 	t.Helper()
-	if err := r.look(t.Context(), func(s *mapper.State) { yes = is(s) }); err != nil {
+	if err := r.loop.Look(t.Context(), func(s *mapper.State) { yes = is(s) }); err != nil {
 		t.Error(err)
 	}
 	return yes

@@ -9,6 +9,7 @@ import (
 	"carma/runner/deviceaccess"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
+	"carma/runner/loop"
 	"carma/runner/record"
 )
 
@@ -23,7 +24,7 @@ func (r *Runner) devicesChanged(key gpu.AttemptKey, now deviceaccess.Result) {
 	text := deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpusText)
 	line.Int64("task", int64(key.Task)).Int("attempt", key.Attempt).Msg(text)
 	r.consoles.Say(key.Task, text)
-	r.post(fact(ev))
+	r.loop.Post(loop.Fact(ev))
 }
 
 // lostGPUs returns the GPUs of an attempt that have lost their devices.

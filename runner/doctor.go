@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"carma/internal/units"
-
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/engine"
@@ -160,7 +159,7 @@ func (r *Runner) checkNotes() []api.Check {
 func (r *Runner) checkLedger(ctx context.Context) api.Check {
 	c := api.Check{Name: "ledger", Status: "ok", Detail: "no GPU is over-committed, no task is lost"}
 	var err error
-	if lookErr := r.look(ctx, func(s *mapper.State) { err = s.Audit() }); lookErr != nil {
+	if lookErr := r.loop.Look(ctx, func(s *mapper.State) { err = s.Audit() }); lookErr != nil {
 		err = lookErr
 	}
 	if err != nil {

@@ -77,7 +77,7 @@ func (r *Runner) Calibrate(ctx context.Context, who request.Caller, image string
 
 // idleGPUs returns the GPUs on which nothing runs.
 func (r *Runner) idleGPUs(ctx context.Context) (idle []model.GPUID, err error) {
-	err = r.look(ctx, func(s *mapper.State) {
+	err = r.loop.Look(ctx, func(s *mapper.State) {
 		for _, g := range s.GPUs() {
 			if len(g.Residents) == 0 && g.OtherProcesses < units.GiB && g.FaultReason() == "" && g.Capacity-g.OtherProcesses >= calibrateFree {
 				idle = append(idle, g.ID)

@@ -27,7 +27,7 @@ func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
 		c.Detail += "; running tasks are not checked: the daemon is not root's"
 	}
 	var lost []string
-	_ = r.look(ctx, func(s *mapper.State) {
+	_ = r.loop.Look(ctx, func(s *mapper.State) {
 		for _, t := range s.Tasks() {
 			if a := t.Current(); a != nil && a.Devices != nil {
 				lost = append(lost, fmt.Sprintf("task %d: %s", t.ID, deviceaccess.Text(a.Devices, r.gpusText)))

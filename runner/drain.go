@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -29,11 +30,11 @@ func (r *Runner) Drain(ctx context.Context, who request.Caller) (api.Info, error
 	if err != nil {
 		return info, err
 	}
-	err = r.do(ctx, &change{events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	err = r.loop.Do(ctx, &loop.Change{Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		if r.draining.Swap(true) {
 			return nil, nil, nil
 		}
-		r.Log.Info().Int("running", r.state.Placed()).Msg("draining: nothing is started any more; the daemon ends with its last task")
+		r.Log.Info().Int("running", r.loop.State().Placed()).Msg("draining: nothing is started any more; the daemon ends with its last task")
 		return []model.Event{model.EngineChanged{At: now, Up: false, Reason: drainReason}}, nil, nil
 	}})
 	info.Draining = err == nil
@@ -42,7 +43,7 @@ func (r *Runner) Drain(ctx context.Context, who request.Caller) (api.Info, error
 
 // drained reports whether a draining daemon has no task left to wait for. Only
 // the loop calls it.
-func (r *Runner) drained() bool { return r.draining.Load() && r.state.Placed() == 0 }
+func (r *Runner) drained() bool { return r.draining.Load() && r.loop.State().Placed() == 0 }
 
 // waitAtMost returns a channel that is closed when group is done, or after
 // limit.

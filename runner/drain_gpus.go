@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -27,8 +28,8 @@ func (r *Runner) CloseGPUs(ctx context.Context, who request.Caller, q api.CloseR
 		return request.Errorf(422, "move is for GPUs that are drained; leave it out to open them")
 	}
 	var ids []model.GPUID
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		all, to := r.state.GPUs(), closure(now, who, q)
+	err := r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		all, to := r.loop.State().GPUs(), closure(now, who, q)
 		for _, g := range all {
 			if q.All && !outlasts(g.Cordon, to) {
 				ids = append(ids, g.ID)
@@ -66,7 +67,7 @@ func (r *Runner) PauseLaunching(ctx context.Context, who request.Caller, q api.C
 	if q.Move {
 		return request.Errorf(422, "move is for GPUs: what runs goes on while launching is paused; carma drain --move moves it")
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		return []model.Event{model.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
 	}})
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
 )
 

@@ -22,7 +22,7 @@ func (r *Runner) Preview(ctx context.Context, who request.Caller, s api.Submissi
 	var recs []*record.Record
 	var then *mapper.State
 	var refused error
-	err = r.look(ctx, func(now *mapper.State) {
+	err = r.loop.Look(ctx, func(now *mapper.State) {
 		clear(r.names) // the names of an earlier batch
 		if events, recs, refused = r.plan(r.Clock.Now(), in); refused == nil {
 			then = now.Clone()

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
 )
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"carma/internal/units"
+	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/energy"
 	"carma/runner/gpu"
@@ -24,7 +25,7 @@ func (r *Runner) loadEnergy() {
 		return // no accounts are stored, or the journal's check reports the error
 	}
 	err = r.energy.Load(body, func(key gpu.AttemptKey) bool {
-		t, ok := r.state.Task(key.Task)
+		t, ok := r.loop.State().Task(key.Task)
 		return ok && t.Alive() != nil && t.Alive().N == key.Attempt
 	})
 	if err != nil {
@@ -57,10 +58,7 @@ func (r *Runner) energyOf(rec *record.Record, attempt int) float64 {
 // the loop has no time, its last answer counts.
 func (r *Runner) spend(now units.Instant, samples []gpu.Sample) {
 	r.energy.Sample(now, samples)
-	select {
-	case r.queries <- func() { r.energy.SetActivity(busyOf(r.state.Crowded())) }:
-	default:
-	}
+	r.loop.TryLook(func(s *mapper.State) { r.energy.SetActivity(busyOf(s.Crowded())) })
 }
 
 // busyOf returns the SM activity that each task causes on some GPUs.

@@ -27,7 +27,7 @@ func (r *Runner) refresh(ev model.Event) {
 
 func (r *Runner) refreshTask(id model.TaskID) {
 	rec, _ := r.records.Get(id)
-	if t, ok := r.state.Task(id); ok && rec != nil {
+	if t, ok := r.loop.State().Task(id); ok && rec != nil {
 		r.records.Put(rec.WithTask(*t))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
+	"carma/runner/loop"
 	"carma/runner/monitor"
 	"carma/runner/record"
 )
@@ -125,7 +126,7 @@ func oomExits(texts []string) (codes []int) {
 // overranBeside returns a text about a neighbour of the attempt that uses more than its grant,
 // or "".
 func (w *worker) overranBeside(ctx context.Context) (text string) {
-	_ = w.look(ctx, func(s *mapper.State) {
+	_ = w.loop.Look(ctx, func(s *mapper.State) {
 		for _, grant := range w.launch.Grants {
 			for _, g := range s.GPUs() {
 				if g.ID != grant.GPU {
@@ -185,7 +186,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 
 // exited returns the end of the attempt as a change, with its peak, curve and
 // energy.
-func (w *worker) exited(end ending) *change {
+func (w *worker) exited(end ending) *loop.Change {
 	task, attempt := w.launch.Task, w.launch.Attempt
 	peak, seen := w.monitor.Observed(task, attempt)
 	untouched := w.monitor.NeverTouched(gpu.AttemptKey{Task: task, Attempt: attempt})
@@ -205,7 +206,7 @@ func (w *worker) exited(end ending) *change {
 	}
 	ev.Unconfirmed = end.unconfirmed && end.class == model.ExitGPUOOM
 	ev.Filled = seen.Preallocates(w.smallest(&model.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
-	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*record.Record, error) {
+	return &loop.Change{Keep: true, Events: func(units.Instant) ([]model.Event, []*record.Record, error) {
 		if rec, _ := w.records.Get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched || end.verdict != nil) {
 			return []model.Event{ev}, []*record.Record{rec.WithCurve(attempt, seen).WithParams(params).WithEnergy(attempt, joules).WithUntouched(attempt, untouched).WithEnd(attempt, end.verdict)}, nil
 		}

@@ -65,7 +65,7 @@ func (r *Runner) copyState(ctx context.Context, e *expectations) error {
 		return nil
 	}
 	e.then = nil
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		if s.Unfinished() <= expectAtMost {
 			e.then = s.Clone()
 		}

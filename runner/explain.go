@@ -25,7 +25,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	var reserved []model.Reservation
 	away := map[model.GPUID][]api.Away{}
 	var headroom units.Bytes
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		pages, headroom = s.GPUs(), s.Options().Headroom
 		for _, g := range pages {
 			held[g.ID] = s.ReservedFor(g.ID)
@@ -91,7 +91,7 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	out := api.Why{Task: int64(rec.ID()), Now: r.Clock.Time()}
 	var why explain.Why
 	known := false
-	err = r.look(ctx, func(s *mapper.State) {
+	err = r.loop.Look(ctx, func(s *mapper.State) {
 		if why, known = s.Why(rec.ID()); known {
 			out.Account = accountOf(s, rec.User)
 		}

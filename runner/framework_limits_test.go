@@ -5,9 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"carma/mapper/model"
 	"carma/runner/gpu"
+	"carma/runner/loop"
 )
 
 // A fatal error of a GPU lasts until the GPU is reset. The driver reports the error once,
@@ -18,7 +19,7 @@ func (r *Runner) remember(ctx context.Context) {
 	if !ok {
 		return
 	}
-	for _, g := range r.state.GPUs() {
+	for _, g := range r.loop.State().GPUs() {
 		if b := g.Persistent; b != nil && (b.Boot == "" || b.Boot == r.boot) {
 			if err := source.Remember(ctx, string(g.ID), b.Fault, b.FromDriver); err != nil {
 				r.Log.Error().Err(err).Str("gpu", string(g.ID)).Msg("the GPU stays out of service; a reset of it will not be noticed")
@@ -45,5 +46,5 @@ func (r *Runner) gpusReset(ids []model.GPUID) {
 	for _, id := range ids {
 		r.Log.Info().Str("gpu", string(id)).Msg("the GPU was reset: it gets tasks again")
 	}
-	r.post(fact(model.GPUsReset{At: r.Clock.Now(), GPUs: ids}))
+	r.loop.Post(loop.Fact(model.GPUsReset{At: r.Clock.Now(), GPUs: ids}))
 }

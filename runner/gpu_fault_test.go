@@ -87,7 +87,7 @@ func TestBrokenGPUKept(t *testing.T) {
 
 func (g *rig) broken() (is bool) {
 	g.t.Helper()
-	if err := g.Runner.look(g.ctx(), func(s *mapper.State) { is = s.GPUs()[0].Persistent != nil }); err != nil {
+	if err := g.loop.Look(g.ctx(), func(s *mapper.State) { is = s.GPUs()[0].Persistent != nil }); err != nil {
 		g.t.Fatal(err)
 	}
 	return is

@@ -173,7 +173,7 @@ func (w *worker) park(ctx context.Context, id string) (pid int, err error) {
 func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Limit {
 	room := map[model.GPUID]units.Bytes{}
 	if w.opt.Limits.Burst {
-		_ = w.look(ctx, func(s *mapper.State) {
+		_ = w.loop.Look(ctx, func(s *mapper.State) {
 			for _, g := range s.GPUs() {
 				room[g.ID] = g.Free(s.Options().Headroom)
 			}

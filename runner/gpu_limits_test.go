@@ -278,7 +278,7 @@ func TestPromisedIsNotForeign(t *testing.T) {
 	ref := l.run(api.Submit{Image: "stay", Mem: int64(10 * units.GiB)})
 	l.running(ref)
 	on := func(uuid string) (g model.GPU) {
-		_ = l.look(l.ctx(), func(s *mapper.State) {
+		_ = l.loop.Look(l.ctx(), func(s *mapper.State) {
 			for _, one := range s.GPUs() {
 				if string(one.ID) == uuid {
 					g = one

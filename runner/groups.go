@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -46,7 +47,7 @@ func (p *batchPlan) after(sub api.Submit, id model.TaskID) ([]model.Dependency, 
 			return nil, err
 		}
 		for _, rec := range recs {
-			if _, open := p.state.Task(rec.ID()); open {
+			if _, open := p.loop.State().Task(rec.ID()); open {
 				add(rec.ID(), c)
 				continue
 			}
@@ -61,7 +62,7 @@ func (p *batchPlan) after(sub api.Submit, id model.TaskID) ([]model.Dependency, 
 // past checks a task that has ended against a condition on it.
 func (p *batchPlan) past(rec *record.Record, ref string, c model.Condition) error {
 	if !rec.Task.Phase.Finished() { // the task's end is not in the journal yet
-		if err := p.flush(); err != nil {
+		if err := p.loop.Flush(); err != nil {
 			return err
 		}
 		again, err := p.Find(rec.ID().String())
@@ -183,10 +184,10 @@ func (r *Runner) StopGroup(ctx context.Context, who request.Caller, name string,
 	}
 	answer := api.Stopped{Group: name, Tasks: []int64{}}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	err = r.loop.Do(ctx, &loop.Change{Fresh: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		var open []*model.Task
 		for _, rec := range r.records.All() {
-			if t, ok := r.state.Task(rec.ID()); ok && rec.Group == name && rec.GroupID == newest.GroupID {
+			if t, ok := r.loop.State().Task(rec.ID()); ok && rec.Group == name && rec.GroupID == newest.GroupID {
 				open = append(open, t)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -70,18 +71,18 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 	}
 	var recs []*record.Record
 	submission := g.addition(later, in, nil, &recs)
-	submission.done = make(chan error, 1)
-	// Both wait until the loop may continue, so the loop processes them in one round.
-	entered, release := make(chan struct{}), make(chan struct{})
-	go func() {
-		_ = g.look(context.Background(), func(*mapper.State) { close(entered); <-release })
-	}()
-	<-entered
-	g.post(fact(model.Cancel{At: g.Clock.Now(), Task: 1, Reason: "gone"}))
-	g.post(submission)
-	close(release)
-	if err := <-submission.done; err == nil || !strings.Contains(err.Error(), "--after 1: task 1 was cancelled, so nothing would ever run") {
-		t.Errorf("the submission was answered with %v", err)
+	events, refused := submission.Events, error(nil)
+	submission.Events = func(now units.Instant) (list []model.Event, recs []*record.Record, err error) {
+		list, recs, refused = events(now)
+		return list, recs, refused
+	}
+	err = g.loop.Look(g.ctx(), func(*mapper.State) {
+		if _, err := g.loop.Apply([]*loop.Change{loop.Fact(model.Cancel{At: g.Clock.Now(), Task: 1, Reason: "gone"}), submission}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil || refused == nil || !strings.Contains(refused.Error(), "--after 1: task 1 was cancelled, so nothing would ever run") {
+		t.Errorf("%v; the submission was answered with %v", err, refused)
 	}
 }
 

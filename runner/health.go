@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"carma/mapper"
 	"carma/runner/api"
 
 	"github.com/danielgtaylor/huma/v2"
 )
-
-// stuckAfter is the duration of a loop round after which the loop counts as stuck.
-const stuckAfter = 20 * time.Second
 
 // healthAnswer is a plain-text answer: "ok", or a line per problem with status 503.
 type healthAnswer struct {
@@ -44,32 +40,25 @@ func health(to api.Route[api.None, string], ok, bad string, problems func() []st
 
 // unhealthy returns the problems that only a restart fixes. It does not ask the loop.
 func (r *Runner) unhealthy() []string {
-	since := r.busy.Load()
-	if since == 0 {
-		return nil
-	}
-	if d := time.Since(time.Unix(0, since)); d > stuckAfter {
-		return []string{fmt.Sprintf("the daemon's loop has been at one round for %s", d.Round(time.Second))}
+	if text := r.loop.Stuck(); text != "" {
+		return []string{text}
 	}
 	return nil
 }
 
 // Turn waits until the loop has made a round, which shows that the daemon works, and
 // returns nil.
-func (r *Runner) Turn(ctx context.Context) error { return r.look(ctx, func(*mapper.State) {}) }
+func (r *Runner) Turn(ctx context.Context) error { return r.loop.Look(ctx, func(*mapper.State) {}) }
 
 // unready returns the problems that keep tasks from being stored or started. It does not
 // ask the loop either.
 func (r *Runner) unready() []string {
 	problems := r.unhealthy()
-	if r.stopping.Load() {
+	if r.loop.Stopping() {
 		problems = append(problems, "the daemon is stopping")
 	}
-	switch {
-	case r.unwritable.Load():
-		problems = append(problems, "the journal cannot be written: its disk is full")
-	case r.tight.Load():
-		problems = append(problems, "the journal's disk is full: submissions are refused until there is room")
+	if text := r.loop.Full(); text != "" {
+		problems = append(problems, text)
 	}
 	all, _ := r.trouble.now()
 	for _, x := range all {

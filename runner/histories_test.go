@@ -323,7 +323,7 @@ func (w *world) end() {
 	if l.Runner != nil {
 		l.endWork()
 		l.attempts.Wait()
-		l.snapping.Wait()
+		l.loop.Wait()
 	}
 	synctest.Wait()
 	if l.journal != nil {
@@ -438,7 +438,7 @@ func (w *world) check() {
 	}
 	for range 7 * 24 * 12 {
 		open := 0
-		if err := l.look(context.Background(), func(s *mapper.State) { open = s.Unfinished() }); err != nil {
+		if err := l.loop.Look(context.Background(), func(s *mapper.State) { open = s.Unfinished() }); err != nil {
 			w.t.Errorf("look: %v", err)
 			return
 		}

@@ -238,7 +238,7 @@ func hostsFound(now units.Instant, info model.HostInfo, books bool) model.HostsF
 // is allocated.
 func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
 	var pages []model.Host
-	err := r.look(ctx, func(s *mapper.State) { pages = s.Hosts() })
+	err := r.loop.Look(ctx, func(s *mapper.State) { pages = s.Hosts() })
 	i := slices.IndexFunc(pages, func(h model.Host) bool { return h.Known })
 	if err != nil || i < 0 {
 		return nil, err

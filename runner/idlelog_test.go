@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+
+	"github.com/rs/zerolog"
 )
 
 // TestIdleLog checks that the log line about an idle task contains the time of its stop, if one

@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/gpu"
+	"carma/runner/loop"
 	"carma/runner/record"
 )
 
@@ -86,7 +87,7 @@ func (r *Runner) followGPUs(ctx context.Context) {
 			r.Log.Error().Err(err).Msg("the GPUs cannot be listed; those of before stay")
 			continue
 		}
-		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		r.loop.Post(&loop.Change{Keep: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 			return []model.Event{r.gpusFound(now)}, nil, nil
 		}})
 	}

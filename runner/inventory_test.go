@@ -50,7 +50,7 @@ func TestComing(t *testing.T) {
 	}
 	a, b := card("GPU-a", "n1", 0), card("GPU-b", "n2", 1)
 	node := func() (nodes []string, missing []bool) {
-		_ = g.look(g.ctx(), func(s *mapper.State) {
+		_ = g.loop.Look(g.ctx(), func(s *mapper.State) {
 			for _, x := range s.GPUs() {
 				nodes, missing = append(nodes, x.Node+" "+string(x.ID)+" "+string(x.Sharing)), append(missing, x.Missing)
 			}

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/engine"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -160,8 +161,8 @@ func (r *Runner) logJob(ctx context.Context, rec *record.Record, err error) {
 // cluster ends its pod, and the attempt's end is reported first.
 func (r *Runner) endWithJob(ctx context.Context, rec *record.Record, why string, failed bool) error {
 	id := rec.ID()
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		t, open := r.state.Task(id)
+	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		t, open := r.loop.State().Task(id)
 		rec, _ := r.records.Get(id)
 		if !open || rec == nil || t.Alive() != nil {
 			return nil, nil, nil
@@ -176,8 +177,8 @@ func (r *Runner) continueJob(ctx context.Context, rec *record.Record) error {
 	if h := rec.Task.Hold; h == nil || h.Why != nextPod {
 		return nil
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		t, open := r.state.Task(id)
+	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		t, open := r.loop.State().Task(id)
 		if !open || t.Hold == nil || t.Hold.Why != nextPod {
 			return nil, nil, nil
 		}
@@ -213,7 +214,7 @@ func (r *Runner) adoptJob(ctx context.Context, cluster containers.Jobber, j *con
 	c.rec.Says.Unbuffered = false // carma does not change the pod of a Job
 	var recs []*record.Record
 	sub := api.Submission{Tasks: []api.Submit{s}}
-	if err := r.do(ctx, r.addition(sub, &submissionBatch{who: who, tasks: []*admission{c}}, nil, &recs)); err != nil {
+	if err := r.loop.Do(ctx, r.addition(sub, &submissionBatch{who: who, tasks: []*admission{c}}, nil, &recs)); err != nil {
 		return inAnnotations(err)
 	}
 	if len(lines) > 0 {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
 	"carma/runner/journal"
 )

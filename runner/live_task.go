@@ -43,7 +43,7 @@ func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {
 	v := api.LiveInfo{
 		Version: r.opt.Version, Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Speed: r.Clock.Speed(), Draining: r.draining.Load(),
 	}
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		v.Policy, v.Queued, v.Running, v.Paused = s.Options().Policy, s.QueueLen(), s.Placed(), closureView(s.Paused())
 		all, waiting := s.Suspended()
 		v.Suspended, v.Queued = len(all), v.Queued-waiting

@@ -208,7 +208,7 @@ func (r *Runner) wakeMessenger(ev model.Event, decisions []model.Decision) {
 	if r.mail == nil || !tells(ev, decisions) {
 		return
 	}
-	r.telling.Store(r.seq)
+	r.telling.Store(r.loop.Seq())
 	select {
 	case r.letters <- struct{}{}:
 	default:
@@ -258,7 +258,7 @@ func (m *messenger) ofFaults(p verify.Step, ev model.Sampled, faults map[model.G
 // ofMissing returns the messages about GPUs that a daemon no longer finds.
 func (m *messenger) ofMissing(ctx context.Context, p verify.Step, faults map[model.GPUID]string) (list []notify.Owned) {
 	var pages []model.GPU
-	if m.r.look(ctx, func(s *mapper.State) { pages = s.GPUs() }) != nil {
+	if m.r.loop.Look(ctx, func(s *mapper.State) { pages = s.GPUs() }) != nil {
 		return nil
 	}
 	for _, g := range pages {

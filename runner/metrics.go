@@ -56,7 +56,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 	}
 	slices.Reverse(waiting) // the oldest first: their reasons are computed
 	g := metricsSnapshot{kept: map[model.GPUID]bool{}, views: map[model.TaskID]queueView{}, away: map[model.GPUID]int{}}
-	if err := r.look(ctx, func(s *mapper.State) { r.takeMetrics(s, &g, placed, waiting) }); err != nil {
+	if err := r.loop.Look(ctx, func(s *mapper.State) { r.takeMetrics(s, &g, placed, waiting) }); err != nil {
 		return s, err
 	}
 	for i := range g.gpus {
@@ -74,7 +74,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 	for _, x := range all {
 		s.Troubles[x.Scope]++
 	}
-	s.Journal = metrics.Journal{Bytes: r.Journal.Size(), Full: r.unwritable.Load() || r.tight.Load()}
+	s.Journal = metrics.Journal{Bytes: r.Journal.Size(), Full: r.loop.Full() != ""}
 	if at, err := r.Journal.SnapshotAt(); err == nil && at > 0 {
 		s.Journal.Snapshot = units.Instant(at).Time()
 	}

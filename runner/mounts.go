@@ -283,7 +283,7 @@ func (r *Runner) stage() *mounts.Stage {
 // of attempts that may be starting, and of helpers.
 func (r *Runner) sweepMounts() {
 	starting := map[string]bool{}
-	for _, t := range r.state.Tasks() {
+	for _, t := range r.loop.State().Tasks() {
 		if a := t.Current(); a != nil && a.Started == units.Instant(0) {
 			starting[r.containerName(t.ID, a.N)] = true
 		}

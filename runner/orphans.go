@@ -71,7 +71,7 @@ func (r *Runner) newerThanJournal(s orphan) (string, error) {
 	if a := rec.Task.Last(); a != nil {
 		last = a.N
 	}
-	if t, ok := r.state.Task(s.task); ok && t.Last() != nil {
+	if t, ok := r.loop.State().Task(s.task); ok && t.Last() != nil {
 		last = max(last, t.Last().N)
 	}
 	if s.attempt > last {

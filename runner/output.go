@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/tasklog"
 
@@ -143,10 +142,13 @@ func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *t
 	}
 }
 
+// logFlushEvery is the time between two writes of the output to the disk.
+const logFlushEvery = 200 * time.Millisecond
+
 // flushLogs writes the output regularly, which bounds how much must be read
 // again after a crash.
 func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
-	tick := time.NewTicker(flushAfter)
+	tick := time.NewTicker(logFlushEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		select {

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
-
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/test/browser"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // pages lists all screens, each with a text that shows that it is loaded.

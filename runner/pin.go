@@ -31,7 +31,7 @@ func (r *Runner) Pin(ctx context.Context, who request.Caller, ref string, q api.
 				return nil, nil, err
 			}
 		}
-		if t.Phase == model.Suspended && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id model.GPUID) bool { return r.state.ComesBackTo(t.ID, id) }) {
+		if t.Phase == model.Suspended && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id model.GPUID) bool { return r.loop.State().ComesBackTo(t.ID, id) }) {
 			return nil, nil, request.Errorf(409, "task %d is suspended and cannot come back to these GPUs: %s; carma requeue %d stops it, and it can start there anew", t.ID, clauseSuspended, t.ID)
 		}
 		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
@@ -45,7 +45,7 @@ func (r *Runner) Pin(ctx context.Context, who request.Caller, ref string, q api.
 // refuses missing GPUs, and GPUs on which a task with this number of GPUs and this memory could
 // never run. Only the loop calls it.
 func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes) (ids []model.GPUID, err error) {
-	all := r.state.GPUs()
+	all := r.loop.State().GPUs()
 	for _, name := range names {
 		id, err := gpuNamed(all, name)
 		if err != nil {
@@ -59,7 +59,7 @@ func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes)
 		return nil, request.Errorf(422, "%s needs %d GPUs; named: %d", task, gpus, len(ids))
 	}
 	for _, g := range all {
-		if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ids, g.ID) && need > most {
+		if most := g.Capacity - r.loop.State().Options().Headroom; slices.Contains(ids, g.ID) && need > most {
 			return nil, request.Errorf(422, "%s needs %s, and GPU %d can give %s", task, need, g.Index, most)
 		}
 		if gpus > 1 && g.MIG && slices.Contains(ids, g.ID) {

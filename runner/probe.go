@@ -14,6 +14,7 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/loop"
 	"carma/runner/record"
 )
 
@@ -57,14 +58,14 @@ func newProbers() probers {
 // wantsProbe reports whether a task is to be probed. Only the loop calls it.
 func (r *Runner) wantsProbe(rec *record.Record, est estimator.Estimate) bool {
 	asked := rec.Submit.Probe || r.live().Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.Model() == ""
-	return asked && r.live().Probing.When != ProbeNever && !r.state.Recalls(kind(rec))
+	return asked && r.live().Probing.When != ProbeNever && !r.loop.State().Recalls(kind(rec))
 }
 
 // probeIfDue starts the probe of a task that has no memory estimate yet, once the task
 // has no unmet dependency, because its program may read what the other tasks write. Only
 // the loop calls it.
 func (r *Runner) probeIfDue(rec *record.Record) {
-	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == model.Estimating && r.state.Ready(rec.ID()) {
+	if t, ok := r.loop.State().Task(rec.ID()); ok && t.Phase == model.Estimating && r.loop.State().Ready(rec.ID()) {
 		r.startProbe(rec)
 	}
 }
@@ -124,7 +125,7 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *record.Record) {
 		r.Log.Info().Int64("task", int64(rec.ID())).Str("reason", err.Error()).Msg("the probe found nothing")
 		est.Detail = fmt.Sprintf("the probe found nothing (%v); %s", err, est.Detail)
 	}
-	_ = r.do(ctx, &change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	_ = r.loop.Do(ctx, &loop.Change{Keep: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		return r.probed(now, rec.ID(), est, expected)
 	}}) // an error means that the daemon stops
 }

@@ -86,7 +86,7 @@ func (r *Runner) logProblems() {
 
 func (r *Runner) findProblems() []api.Trouble {
 	var all []api.Trouble
-	if reason := r.state.EngineDown(); reason.Code != "" {
+	if reason := r.loop.State().EngineDown(); reason.Code != "" {
 		down := words.Reason(reason)
 		x := api.Trouble{Scope: troubleEngine, Code: "down", Text: down}
 		if text, remedy, ok := strings.Cut(down, engine.ToFix); ok {
@@ -101,7 +101,7 @@ func (r *Runner) findProblems() []api.Trouble {
 		x.Cause = x.Text
 		all = append(all, x)
 	}
-	for _, sick := range r.state.Breakers() {
+	for _, sick := range r.loop.State().Breakers() {
 		all = append(all, r.viewSick(sick))
 	}
 	return all

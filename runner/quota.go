@@ -20,7 +20,7 @@ func (r *Runner) Quotas(ctx context.Context, who request.Caller, names []string)
 	all = []api.Account{}
 	seesAll := r.authz.MayServer(rights.SeeUse, who)
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !there(name) })
-	err = r.look(ctx, func(s *mapper.State) {
+	err = r.loop.Look(ctx, func(s *mapper.State) {
 		var users, groups []fairshare.Account
 		for _, a := range s.Accounts() {
 			users, groups = enlist(users, groups, a)

@@ -42,7 +42,7 @@ func (r *Runner) fitCommand(ctx context.Context, rec *record.Record, read *comma
 	asked := command.Asked{GPUs: sub.GPUs, Given: given, None: sub.NoGPU}
 	fit := read.Fit(asked)
 	if fit.GPUs != sub.GPUs { // the number is from the command, so check that the machine has as many
-		if err := r.look(ctx, func(s *mapper.State) { asked.Most = s.MostGPUs() }); err != nil {
+		if err := r.loop.Look(ctx, func(s *mapper.State) { asked.Most = s.MostGPUs() }); err != nil {
 			return nil, err
 		}
 		fit = read.Fit(asked)

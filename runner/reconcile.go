@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/engine"
 	"carma/runner/journal"
+	"carma/runner/loop"
 	"carma/runner/record"
 )
 
@@ -72,7 +73,7 @@ func (r *Runner) reconcileAtStart(ctx context.Context) error {
 	all, err := r.ownContainers(ctx)
 	if err != nil {
 		r.Log.Warn().Err(err).Msg("the containers cannot be listed: nothing is launched until they have been compared with the journal")
-		return r.note(comparedKey, strconv.AppendInt(nil, int64(r.compared), 10))
+		return r.loop.Note(comparedKey, strconv.AppendInt(nil, int64(r.compared), 10))
 	}
 	found, err := r.checkNewer(all)
 	if err != nil {
@@ -90,7 +91,7 @@ const comparedKey = "compared"
 // journal. Tasks that were submitted since do not count until the comparison is
 // made.
 func (r *Runner) findCompared() error {
-	r.compared = r.state.LastID()
+	r.compared = r.loop.State().LastID()
 	b, err := r.Journal.Meta(comparedKey)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil
@@ -135,13 +136,13 @@ func (r *Runner) reconcileLater(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		if lookErr := r.look(ctx, func(*mapper.State) { err = r.compare(all) }); lookErr != nil {
+		if lookErr := r.loop.Look(ctx, func(*mapper.State) { err = r.compare(all) }); lookErr != nil {
 			return lookErr
 		}
 		return err
 	})
 	if err == nil {
-		r.post(r.engineNow())
+		r.loop.Post(r.engineNow())
 	}
 }
 
@@ -174,8 +175,8 @@ func (r *Runner) launchable() (up bool, why string) {
 
 // engineNow returns a change that reports the engine's state at the time when the loop
 // applies it.
-func (r *Runner) engineNow() *change {
-	return &change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+func (r *Runner) engineNow() *loop.Change {
+	return &loop.Change{Keep: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		if r.draining.Load() {
 			return nil, nil, nil // nothing is started anyway
 		}

@@ -5,6 +5,7 @@ import (
 
 	"carma/containers"
 	"carma/mapper/model"
+	"carma/runner/loop"
 )
 
 // detectSuspended reports to the core if the container of a running attempt is off its
@@ -33,5 +34,5 @@ func (w *worker) detectSuspended(ctx context.Context, id string) {
 	}
 	w.touch()
 	w.Log.Warn().Int64("task", int64(w.launch.Task)).Bool("by_itself", left).Msg("a task that is thought to run is off its GPUs; it counts as suspended, and comes back")
-	w.post(fact(model.SuspendedOutOfBand{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt, Left: left}))
+	w.loop.Post(loop.Fact(model.SuspendedOutOfBand{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt, Left: left}))
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
 	"carma/runner/api"
 	"carma/runner/journal"
 )

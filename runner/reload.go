@@ -8,6 +8,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/tasklog"
 )
@@ -59,7 +60,7 @@ func (r *Runner) Reconfigure(ctx context.Context, options model.Options, live Li
 	if err != nil {
 		return err
 	}
-	err = r.do(ctx, &change{events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	err = r.loop.Do(ctx, &loop.Change{Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		events := []model.Event{model.Configured{At: now, Options: options, Format: model.DecisionFormat, Program: r.opt.Version}}
 		is, books := bounds.host(r.opt.SetSpeed != nil)
 		was, booked := r.live().Bounds.host(r.opt.SetSpeed != nil)

@@ -7,6 +7,7 @@ import (
 	"carma/internal/failpoint"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -28,9 +29,9 @@ func (r *Runner) Remove(ctx context.Context, who request.Caller, ref string) err
 // so that no pending write stores them again, and then their output. If the daemon is
 // killed in between, the next one deletes the output.
 func (r *Runner) remove(ctx context.Context, by string, ids ...model.TaskID) error {
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	err := r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		for _, id := range ids {
-			if t, open := r.state.Task(id); open {
+			if t, open := r.loop.State().Task(id); open {
 				return nil, nil, request.Errorf(409, "task %d is %s; `carma stop %d` first, or `carma rm -f %d`", id, t.Phase, id, id)
 			}
 		}

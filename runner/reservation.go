@@ -11,6 +11,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -26,7 +27,7 @@ func (r *Runner) Reserve(ctx context.Context, who request.Caller, q api.ReserveR
 		return api.Reservation{}, err
 	}
 	made := 0
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	err := r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		res := model.Reservation{Memory: units.Bytes(q.Memory), From: units.Instant(q.From.UnixNano()), Until: units.Instant(q.Until.UnixNano()), By: who.Name, Why: q.Why}
 		if q.From.IsZero() {
 			res.From = now
@@ -43,7 +44,7 @@ func (r *Runner) Reserve(ctx context.Context, who request.Caller, q api.ReserveR
 		if res.GPUs, err = r.toReserve(q, &res); err != nil {
 			return nil, nil, err
 		}
-		made = r.state.LastReservation() + 1
+		made = r.loop.State().LastReservation() + 1
 		return []model.Event{model.Reserved{At: now, Reservation: res}}, nil, nil
 	}})
 	if err != nil {
@@ -76,7 +77,7 @@ func checkReserve(q api.ReserveRequest) error {
 // GPUs in service that have the fewest reservations at that time, then the fewest tasks.
 // Only the loop calls it.
 func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]model.GPUID, error) {
-	all := r.state.GPUs()
+	all := r.loop.State().GPUs()
 	var ids []model.GPUID
 	for _, name := range q.GPUs {
 		id, err := gpuNamed(all, name)
@@ -86,7 +87,7 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]mode
 		ids = append(ids, id)
 	}
 	clashes := func(id model.GPUID) (n int) {
-		for _, other := range r.state.Reservations() {
+		for _, other := range r.loop.State().Reservations() {
 			if slices.Contains(other.GPUs, id) && other.From < res.Until && res.From < other.Until && (other.Memory == 0 || res.Memory == 0) {
 				n++
 			}
@@ -108,8 +109,8 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]mode
 			ids = append(ids, g.ID)
 		}
 	}
-	for _, g := range r.state.GPUs() {
-		if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ids, g.ID) && res.Memory > most {
+	for _, g := range r.loop.State().GPUs() {
+		if most := g.Capacity - r.loop.State().Options().Headroom; slices.Contains(ids, g.ID) && res.Memory > most {
 			return nil, request.Errorf(422, "--mem: GPU %d can give %s", g.Index, most)
 		}
 	}
@@ -126,8 +127,8 @@ func (r *Runner) Unreserve(ctx context.Context, who request.Caller, id int) erro
 	if err := r.authz.AuthorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
 		return err
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		if !slices.ContainsFunc(r.state.Reservations(), func(v model.Reservation) bool { return v.ID == id }) {
+	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		if !slices.ContainsFunc(r.loop.State().Reservations(), func(v model.Reservation) bool { return v.ID == id }) {
 			return nil, nil, request.Errorf(404, "there is no reservation %d; carma reservations lists them", id)
 		}
 		return []model.Event{model.Unreserved{At: now, ID: id, By: who.Name}}, nil, nil
@@ -137,7 +138,7 @@ func (r *Runner) Unreserve(ctx context.Context, who request.Caller, id int) erro
 // Reservations lists the reservations that have not ended, the earliest first.
 func (r *Runner) Reservations(ctx context.Context) ([]api.Reservation, error) {
 	list := []api.Reservation{}
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		for _, v := range s.Reservations() {
 			list = append(list, r.reservationView(v))
 		}

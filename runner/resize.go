@@ -169,7 +169,7 @@ func (r *Runner) canResize(t *model.Task, ask model.HostAsk) error {
 	if used, ok := r.hostMem.now(gpu.AttemptKey{Task: t.ID, Attempt: a.N}); ok && ask.Memory > 0 && used > ask.Memory {
 		return request.Errorf(409, "--host-mem %s: task %d uses %s of host memory now; write more than that", ask.Memory, t.ID, used)
 	}
-	if no := r.state.CannotResize(t.ID, ask); no.Code != "" {
+	if no := r.loop.State().CannotResize(t.ID, ask); no.Code != "" {
 		return request.Errorf(409, "task %d runs on as it is: %s", t.ID, words.Reason(no))
 	}
 	return nil
@@ -183,7 +183,7 @@ const resizeLimit = 10 * time.Second
 // reason why it has not.
 func (r *Runner) resized(ctx context.Context, id model.TaskID) error {
 	var z *resizing
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		if t, ok := s.Task(id); ok && t.Phase == model.Running && r.workers[id] != nil {
 			z = r.workers[id].resizing
 		}

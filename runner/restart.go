@@ -29,7 +29,7 @@ func (r *Runner) resumeAttempts() {
 // attempts. Only the loop calls it.
 func (r *Runner) resumeWorkers() (placed map[model.TaskID]int) {
 	placed = map[model.TaskID]int{}
-	for _, t := range r.state.Tasks() {
+	for _, t := range r.loop.State().Tasks() {
 		if rec, _ := r.records.Get(t.ID); rec != nil {
 			r.probeIfDue(rec)
 		}
@@ -125,7 +125,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[model.TaskID]int, first m
 // over reports whether an attempt has ended according to the state.
 func (r *Runner) over(ctx context.Context, task model.TaskID, attempt int) bool {
 	over := false
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		t, ok := s.Task(task)
 		n := 0
 		if ok && t.Last() != nil {

@@ -8,13 +8,14 @@ import (
 	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/loop"
 	"carma/runner/suspend"
 )
 
 // serveResume resumes the attempt on GPUs, and always reports the result to the core.
 func (w *worker) serveResume(ctx context.Context, id string, d model.Resume, again bool) {
 	answer := func(failure string) {
-		w.post(fact(model.Resumed{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+		w.loop.Post(loop.Fact(model.Resumed{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
 	if w.opt.Suspending == nil {
 		answer("this daemon cannot resume programs; stop the task, or start the daemon with the GPUs that it had")
@@ -72,7 +73,7 @@ func (w *worker) target(d model.Resume) suspend.Target {
 			t.Pairs = append(t.Pairs, suspend.Pair{Old: string(d.From[i]), New: string(g.GPU)})
 		}
 	}
-	_ = w.look(context.Background(), func(s *mapper.State) {
+	_ = w.loop.Look(context.Background(), func(s *mapper.State) {
 		if task, ok := s.Task(d.Task); ok && task.Suspension != nil {
 			t.Bytes = int64(task.Suspension.Host)
 		}

@@ -162,7 +162,7 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 // neededTasks returns the tasks that an unfinished task depends on.
 func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
 	needed := map[int64]bool{}
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		for _, t := range s.Tasks() {
 			for _, d := range t.After {
 				needed[int64(d.Task)] = true

@@ -26,7 +26,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/httplimit"
-	"carma/runner/journal"
+	"carma/runner/loop"
 	"carma/runner/metrics"
 	"carma/runner/monitor"
 	"carma/runner/pull"
@@ -44,25 +44,15 @@ type Runner struct {
 	Deps
 	opt      Options
 	authz    *access.Authorizer
-	instance string        // labels the containers of this data folder
-	state    *mapper.State // the loop's own
-	seq      int64         // of the last event applied
+	instance string // labels the containers of this data folder
+	loop     *loop.Loop
 	records  *record.Store
-	inbox    chan *change
-	queries  chan func()
 	engine   *engine.Health
 	trouble  *problems
 	lookout  *reconciler
 	checked  checked
 	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
-	stopping atomic.Bool // the server ends: requests are cut off
-	// For health.go, which does not wait for the loop. busy is the begin of the loop's
-	// round in Unix nanoseconds, or 0 while the loop waits. unwritable is set if the
-	// journal refused the last commit.
-	busy       atomic.Int64
-	unwritable atomic.Bool
-	tight      atomic.Bool // the journal is using its spare room; the loop sets it
 	// hookRefuses is set if NVIDIA's hook has refused a device request.
 	hookRefuses atomic.Bool
 	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
@@ -106,15 +96,9 @@ type Runner struct {
 	nextID    model.TaskID
 	compared  model.TaskID    // see findCompared
 	names     map[string]bool // names submitted in this batch
-	pending   journal.Batch   // decisions and records for the next commit
-	due       []committedStep // steps to carry out after that commit
 	explained explanations
 	faulty    map[model.GPUID]bool // faults in the last sample, or nil if none
 	workers   map[model.TaskID]*worker
-	early     []*change // changes made at the start for which the disk had no room
-	sinceSnap int
-	snapping  sync.WaitGroup
-	full      bool // the journal refused the last commit
 
 	remoteAt   net.Listener
 	remoteCert certs.Get
@@ -138,7 +122,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	deps.Driver = engine.Bounded{Driver: failing(deps.Driver)}
 	r := &Runner{
 		Deps: deps, opt: opt, records: record.NewStore(),
-		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
 		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: throughput.NewFollowers(deps.Clock), consoles: console.New(), turns: httplimit.NewRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: request.LookupCaller, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
 	}
@@ -152,6 +135,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.set.Store(live)
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
+	r.loop = loop.New(r.work, deps.Journal, r.records, deps.Clock, deps.Log, opt.Mapper, &hooks{Runner: r})
 	r.trouble, r.lookout = newProblems(), newReconciler()
 	r.engine = engine.New(deps.Driver, deps.Log)
 	if r.monitor, err = monitor.New(deps.GPUs, deps.Clock, opt.SampleEvery, opt.Activity, deps.Log); err != nil {
@@ -229,14 +213,15 @@ func (r *Runner) SetSpeed(speed float64) error {
 	}
 	r.monitor.Wake()
 	r.followers.Wake()
-	return r.note("clock", anchor)
+	return r.loop.Note("clock", anchor)
 }
 
 // Run works until ctx ends. It then returns nil. The containers keep running, and the
 // next daemon finds them.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.endWork()
-	if err := r.journalStartup(ctx); err != nil {
+	early, err := r.journalStartup(ctx)
+	if err != nil {
 		return err
 	}
 	r.side.Go(func() { r.engine.Watch(r.work, r.engineChanged) })
@@ -244,7 +229,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.access.Run(r.work) })
 	r.side.Go(func() { r.followGPUs(r.work) })
 	r.side.Go(func() { r.recordWaits(r.work) })
-	r.side.Go(func() { r.followers.Report(r.work, stateAccess{r}) })
+	r.side.Go(func() { r.followers.Report(r.work, r.loop) })
 	r.side.Go(func() { r.reconcileLater(r.work) })
 	r.side.Go(func() { tuneGC(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
@@ -256,19 +241,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { messages.work(r.work) })
 	r.side.Go(func() { r.followJobs(r.work) })
 	r.resumeAttempts()
-	err := r.loop(ctx)
+	err = r.loop.Run(ctx, early)
 	r.endWork()
 	r.attempts.Wait()
 	r.side.Wait()
-	r.snapping.Wait()
 	r.storeEnergy()
-	if storeErr := r.store(); err == nil {
-		err = storeErr
-	}
-	if snapErr := r.snapshotNow(); errors.Is(snapErr, journal.ErrFull) {
-		r.Log.Warn().Err(snapErr).Msg("no snapshot could be stored; the next start will take longer")
-	} else if err == nil {
-		err = snapErr
+	if closeErr := r.loop.Close(); err == nil {
+		err = closeErr
 	}
 	return err
 }
@@ -293,20 +272,19 @@ func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	return g.Wait()
 }
 
-// journalStartup journals the options, the GPUs and the engine's state as they are now.
-func (r *Runner) journalStartup(ctx context.Context) error {
+// journalStartup journals the options, the GPUs and the engine's state as they are now. It
+// returns the changes for which the disk has no room.
+func (r *Runner) journalStartup(ctx context.Context) ([]*loop.Change, error) {
 	now := r.Clock.Now()
 	up, why := r.launchable()
-	changes := []*change{
-		fact(model.Configured{At: now, Options: r.opt.Mapper, Format: model.DecisionFormat, Program: r.opt.Version}), fact(r.gpusFound(now)),
-		fact(model.EngineChanged{At: now, Up: up, Reason: why}),
+	changes := []*loop.Change{
+		loop.Fact(model.Configured{At: now, Options: r.opt.Mapper, Format: model.DecisionFormat, Program: r.opt.Version}), loop.Fact(r.gpusFound(now)),
+		loop.Fact(model.EngineChanged{At: now, Up: up, Reason: why}),
 	}
-	if found := r.hostsFound(now); len(found.Hosts) > 0 || slices.ContainsFunc(r.state.Hosts(), func(h model.Host) bool { return h.Known }) {
-		changes = slices.Insert(changes, 2, fact(found))
+	if found := r.hostsFound(now); len(found.Hosts) > 0 || slices.ContainsFunc(r.loop.State().Hosts(), func(h model.Host) bool { return h.Known }) {
+		changes = slices.Insert(changes, 2, loop.Fact(found))
 	}
-	kept, err := r.apply(changes)
-	r.early = kept
-	return err
+	return r.loop.Apply(changes)
 }
 
 func (r *Runner) engineChanged(up bool, why string) {
@@ -319,21 +297,9 @@ func (r *Runner) engineChanged(up bool, why string) {
 	if up {
 		up, why = r.launchable()
 	}
-	r.post(fact(model.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
+	r.loop.Post(loop.Fact(model.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
 }
 
 // sampled hands a sample to the loop. If the loop has no time for it, the sample is
 // dropped, because the next one is newer.
-func (r *Runner) sampled(ev model.Sampled) bool { return r.offer(ev) }
-
-// offer hands an event to the loop, if the loop has time for it.
-func (r *Runner) offer(ev model.Event) bool {
-	c := fact(ev)
-	c.keep = false
-	select {
-	case r.inbox <- c:
-		return true
-	default:
-		return false
-	}
-}
+func (r *Runner) sampled(ev model.Sampled) bool { return r.loop.Offer(ev) }

@@ -15,6 +15,7 @@ import (
 	"carma/containers"
 	"carma/runner/api"
 	"carma/runner/httplimit"
+	"carma/runner/loop"
 	"carma/runner/metrics"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -72,7 +73,7 @@ func (r *Runner) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 	go func() {
 		defer close(done)
 		<-ctx.Done()
-		r.stopping.Store(true)
+		r.loop.BeginStop()
 		cancel() // ends the streams
 		limit, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer stop()
@@ -148,7 +149,7 @@ func problem(err error) error {
 		return huma.Error503ServiceUnavailable(err.Error())
 	case errors.Is(err, context.Canceled):
 		// The daemon is stopping; if the caller has disconnected, nobody reads this.
-		return huma.NewError(errStopping.Status, errStopping.Text)
+		return huma.NewError(loop.ErrStopping.Status, loop.ErrStopping.Text)
 	}
 	return huma.Error500InternalServerError(err.Error())
 }

@@ -12,6 +12,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/helpers"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -64,9 +65,9 @@ func (b helperBooks) Reserved(s *api.Submit) helpers.Share { return b.live().Bou
 
 func (b helperBooks) Book(ctx context.Context, suite string, share helpers.Share, how helpers.How) error {
 	ev := model.HelpersBooked{Suite: suite, Memory: units.Bytes(share.HostMem), CPUs: milli(share.CPUs)}
-	return b.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	return b.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		if how != helpers.Must {
-			if err := noPlace(b.state.HelpersFit(ev.Node, suite, ev.Memory, ev.CPUs), how); err != nil {
+			if err := noPlace(b.loop.State().HelpersFit(ev.Node, suite, ev.Memory, ev.CPUs), how); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -97,7 +98,7 @@ func noPlace(no model.Reason, how helpers.How) error {
 // booked returns the resources that the state allocates to a suite, without the measured
 // use. Only the loop calls it.
 func (b helperBooks) booked(suite string) model.HelpersShare {
-	for _, h := range b.state.Hosts() {
+	for _, h := range b.loop.State().Hosts() {
 		if i := slices.IndexFunc(h.Helpers, func(o model.HelpersShare) bool { return o.Suite == suite }); i >= 0 {
 			o := h.Helpers[i]
 			o.Used = 0
@@ -110,7 +111,7 @@ func (b helperBooks) booked(suite string) model.HelpersShare {
 // suites returns the suites with an allocation. Only the loop calls it, or the start before
 // the loop.
 func (b helperBooks) suites() (names []string) {
-	for _, h := range b.state.Hosts() {
+	for _, h := range b.loop.State().Hosts() {
 		for _, o := range h.Helpers {
 			names = append(names, o.Suite)
 		}

@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/gpu"
+	"carma/runner/loop"
 	"carma/runner/mps"
 	"carma/runner/record"
 )
@@ -182,7 +183,7 @@ func (r *Runner) reportSharing() {
 		changed = changed || ok && told != how
 	}
 	if changed {
-		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		r.loop.Post(&loop.Change{Keep: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 			return []model.Event{r.gpusFound(now)}, nil, nil
 		}})
 	}

@@ -29,7 +29,7 @@ func auto(t *testing.T) func(*rig) {
 // told returns how GPU-a is shared according to the mapper.
 func (g *rig) told() (how model.Sharing) {
 	g.t.Helper()
-	err := g.look(g.ctx(), func(s *mapper.State) { how = s.GPUs()[0].Sharing })
+	err := g.loop.Look(g.ctx(), func(s *mapper.State) { how = s.GPUs()[0].Sharing })
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"carma/runner/api"
+	"carma/runner/loop"
 )
 
 // retryAfter is the number of seconds after which a caller may try again while the daemon
@@ -75,6 +76,6 @@ func refuseStopping(w http.ResponseWriter) {
 	h.Set(api.RetryAfter, strconv.Itoa(retryAfter))
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"title": http.StatusText(http.StatusServiceUnavailable), "status": http.StatusServiceUnavailable, "detail": errStopping.Text,
+		"title": http.StatusText(http.StatusServiceUnavailable), "status": http.StatusServiceUnavailable, "detail": loop.ErrStopping.Text,
 	})
 }

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

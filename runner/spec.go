@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/loop"
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/rights"
@@ -149,8 +150,8 @@ func (w *worker) onCreated() {
 // onAccepted reports to the mapper that the next launch may be given to the engine.
 func (w *worker) onAccepted() {
 	ev := model.LaunchAccepted{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
-	w.post(&change{keep: true, events: func(units.Instant) ([]model.Event, []*record.Record, error) {
-		if w.state.Options().LaunchesAtOnce == 0 {
+	w.loop.Post(&loop.Change{Keep: true, Events: func(units.Instant) ([]model.Event, []*record.Record, error) {
+		if w.loop.State().Options().LaunchesAtOnce == 0 {
 			return nil, nil, nil // no launch waits for this report
 		}
 		return []model.Event{ev}, nil, nil

@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -25,7 +26,7 @@ func (r *Runner) Stop(ctx context.Context, who request.Caller, ref string, s api
 		return nil, err
 	}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	err = r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		ev, rec := r.cancel(now, rec.ID(), s, reason)
 		if ev == nil {
 			return nil, nil, nil // the task has ended meanwhile, or the request changes nothing
@@ -43,7 +44,7 @@ func (r *Runner) Stop(ctx context.Context, who request.Caller, ref string, s api
 // already, the new grace counts only if it is shorter. It returns nil if there is nothing
 // to do. Only the loop calls it.
 func (r *Runner) cancel(now units.Instant, id model.TaskID, s api.StopRequest, reason string) (*model.Cancel, *record.Record) {
-	t, open := r.state.Task(id)
+	t, open := r.loop.State().Task(id)
 	rec, _ := r.records.Get(id)
 	if !open || rec == nil {
 		return nil, nil

@@ -18,6 +18,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/limits"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -72,7 +73,7 @@ func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) 
 		return nil, nil, err
 	}
 	if sub.GPUs == api.AllGPUs {
-		if err := r.look(ctx, func(s *mapper.State) { sub.GPUs = max(1, s.MostGPUs()) }); err != nil {
+		if err := r.loop.Look(ctx, func(s *mapper.State) { sub.GPUs = max(1, s.MostGPUs()) }); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -121,7 +122,7 @@ func booking(e estimator.Estimate) model.Estimate {
 // possible refuses a task that this machine can never run. An estimate from a few figures
 // may be very wrong, so the task gets whole GPUs if such an estimate is too large.
 func (r *Runner) possible(req model.Request, est estimator.Estimate) (estimator.Estimate, error) {
-	err := r.state.Check(req, booking(est))
+	err := r.loop.State().Check(req, booking(est))
 	if no, ok := errors.AsType[*model.ImpossibleError](err); ok && no.Option == "mem" && est.Loose {
 		est = estimator.Estimate{WholeGPU: true, Large: true, Method: estimator.WholeGPUs, Detail: est.Detail + "; more than a GPU here has, so it gets whole GPUs"}
 		return r.possible(req, est)
@@ -265,7 +266,7 @@ func (r *Runner) predict(ctx context.Context, rec *record.Record, network *model
 	if err := trained(&q, &sub); err != nil {
 		return estimator.Estimate{}, model.Expected{}, err
 	}
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		q.Measured = s.Measured()
 		if p := program(rec); p != "" && q.Declared == 0 {
 			for _, run := range s.Runs(p) {
@@ -306,4 +307,4 @@ func firstError(all ...error) error {
 	return nil
 }
 
-func isStopping(err error) bool { return errors.Is(err, errStopping) }
+func isStopping(err error) bool { return errors.Is(err, loop.ErrStopping) }

@@ -11,6 +11,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/helpers"
 	"carma/runner/journal"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -58,7 +59,7 @@ type metaStore struct{ *Runner }
 func (s metaStore) Put(key string, value []byte) error {
 	err := s.Journal.SetMeta(key, value)
 	if errors.Is(err, journal.ErrFull) {
-		return errFull
+		return loop.ErrFull
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"carma/internal/failpoint"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/loop"
 	"carma/runner/suspend"
 )
 
@@ -24,7 +25,7 @@ func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 // suspend suspends the attempt, and always reports the result to the core.
 func (w *worker) suspend(ctx context.Context, id string, d model.Suspend, again bool) {
 	answer := func(failure string) {
-		w.post(fact(model.SuspendDone{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+		w.loop.Post(loop.Fact(model.SuspendDone{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
 	switch o := w.opt.Suspending; {
 	case o == nil:

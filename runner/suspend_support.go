@@ -14,6 +14,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/cgroup"
+	"carma/runner/loop"
 	"carma/runner/suspend"
 )
 
@@ -122,7 +123,7 @@ func (r *Runner) findSuspending(ctx context.Context) {
 		}
 		r.ready.mu.Unlock()
 		if err == nil {
-			r.post(fact(r.gpusFound(r.Clock.Now())))
+			r.loop.Post(loop.Fact(r.gpusFound(r.Clock.Now())))
 			r.Log.Info().Str("driver", o.Driver).Msg("tasks can be suspended")
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/suspend"
 )
 
@@ -116,7 +117,7 @@ func suspendable(t *testing.T, change ...func(*rig)) (g *rig, s *shelf, ref stri
 
 func (g *rig) tell(ev model.Event) {
 	g.t.Helper()
-	if err := g.do(g.ctx(), fact(ev)); err != nil {
+	if err := g.loop.Do(g.ctx(), loop.Fact(ev)); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -361,7 +362,7 @@ func TestSuspendKind(t *testing.T) {
 			var kinds []string
 			g.eventually(fmt.Sprintf("kinds %q", tc.want), func() bool {
 				kinds = nil
-				_ = g.look(g.ctx(), func(s *mapper.State) {
+				_ = g.loop.Look(g.ctx(), func(s *mapper.State) {
 					for _, gpu := range s.GPUs() {
 						kinds = append(kinds, string(gpu.Suspend))
 					}

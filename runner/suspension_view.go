@@ -43,7 +43,7 @@ func (r *Runner) maySuspend(t *model.Task) error {
 		return request.Errorf(409, "task %d runs without a GPU; there is nothing to suspend", t.ID)
 	}
 	no := r.opt.NoSuspending
-	if why := r.state.CannotSuspend(t.ID); no == "" && why.Code != "" {
+	if why := r.loop.State().CannotSuspend(t.ID); no == "" && why.Code != "" {
 		no = words.Reason(why)
 	}
 	if no != "" {
@@ -145,12 +145,12 @@ func untilBack(t *model.Task) string {
 func (r *Runner) reportSuspension(ev model.Event) {
 	switch ev := ev.(type) {
 	case model.SuspendDone:
-		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != model.Running {
+		if t, ok := r.loop.State().Task(ev.Task); ok && ev.Failure == "" && t.Phase != model.Running {
 			r.followers.Get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).Suspend(ev.At)
 			r.consoles.Say(ev.Task, awayText(t))
 		}
 	case model.Resumed:
-		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase == model.Running {
+		if t, ok := r.loop.State().Task(ev.Task); ok && ev.Failure == "" && t.Phase == model.Running {
 			r.consoles.Say(ev.Task, "it is back on its GPU, and goes on")
 			r.followers.Get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).Resume(ev.At)
 		}

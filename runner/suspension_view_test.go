@@ -11,6 +11,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/suspend"
@@ -20,8 +21,8 @@ import (
 // happens journals and applies events in one step.
 func (g *rig) happens(events ...model.Event) {
 	g.t.Helper()
-	c := &change{events: func(units.Instant) ([]model.Event, []*record.Record, error) { return events, nil, nil }}
-	if err := g.do(g.ctx(), c); err != nil {
+	c := &loop.Change{Events: func(units.Instant) ([]model.Event, []*record.Record, error) { return events, nil, nil }}
+	if err := g.loop.Do(g.ctx(), c); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -30,7 +31,7 @@ func (g *rig) happens(events ...model.Event) {
 func (g *rig) canSuspend() {
 	g.t.Helper()
 	found := model.GPUsFound{At: g.Clock.Now()}
-	if err := g.look(g.ctx(), func(s *mapper.State) {
+	if err := g.loop.Look(g.ctx(), func(s *mapper.State) {
 		for _, gpu := range s.GPUs() {
 			gpu.Suspend = model.SuspendHere
 			found.GPUs = append(found.GPUs, gpu.GPUInfo)

@@ -40,7 +40,7 @@ func (r *Runner) attachTo(ctx context.Context, in *api.TaskPath) (*huma.StreamRe
 	if !c.Talks() {
 		return nil, request.Errorf(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.Key().Task, c.Key().Task, c.Key().Task)
 	}
-	return r.upgrading(func(ctx context.Context, t *api.Terminal) { c.Serve(ctx, t, r.stopping.Load) }), nil
+	return r.upgrading(func(ctx context.Context, t *api.Terminal) { c.Serve(ctx, t, r.loop.Stopping) }), nil
 }
 
 // exec runs a command in a task.

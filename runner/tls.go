@@ -13,6 +13,7 @@ import (
 
 	"carma/runner/certs"
 	"carma/runner/httplimit"
+	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 
@@ -75,7 +76,7 @@ func writeRefusal(w http.ResponseWriter, err error) {
 	if !ok {
 		refused = request.Errorf(500, "%v", err)
 		if errors.Is(err, context.Canceled) {
-			refused = errStopping
+			refused = loop.ErrStopping
 		}
 	}
 	text, _ := json.Marshal(huma.NewError(refused.Status, refused.Text))

@@ -11,6 +11,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/loop"
 	"carma/runner/request"
 	"carma/runner/suspend"
 	"carma/runner/suspend/leave"
@@ -82,12 +83,12 @@ func (w *worker) reportVacateOffer() bool {
 		return false
 	}
 	known := false
-	_ = w.look(context.Background(), func(s *mapper.State) {
+	_ = w.loop.Look(context.Background(), func(s *mapper.State) {
 		t, ok := s.Task(task)
 		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has reported the offer
 	})
 	if !known {
-		w.post(fact(model.VacatesOnRequest{At: w.Clock.Now(), Task: task, Attempt: attempt}))
+		w.loop.Post(loop.Fact(model.VacatesOnRequest{At: w.Clock.Now(), Task: task, Attempt: attempt}))
 	}
 	return true
 }
@@ -128,7 +129,7 @@ func (w *worker) removeVacate() {
 // sweepVacate removes the folders of attempts that ended while no daemon ran.
 func (r *Runner) sweepVacate() {
 	alive := map[string]bool{}
-	for _, t := range r.state.Tasks() {
+	for _, t := range r.loop.State().Tasks() {
 		if a := t.Alive(); a != nil {
 			alive[r.containerName(t.ID, a.N)] = true
 		}

@@ -110,7 +110,7 @@ func (r *Runner) queueViews(ctx context.Context, recs []*record.Record) (map[mod
 		return views, nil
 	}
 	slices.Sort(waiting)
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		for _, id := range placed {
 			going, runs := s.Speed(id)
 			views[id] = queueView{going: going, runs: runs}
@@ -217,7 +217,7 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 		Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Engine: r.engine.Version(),
 	}
 	_, info.EngineDown = r.engine.Status()
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		info.Policy, info.Queued = s.Options().Policy, s.QueueLen()
 		info.Running, info.Paused = s.Placed(), closureView(s.Paused())
 		all, waiting := s.Suspended()

@@ -50,7 +50,7 @@ func (r *Runner) recordWaitReasons(ctx context.Context) error {
 	slices.Reverse(recs)
 	var notes []historyLine
 	var ids []model.TaskID
-	err := r.look(ctx, func(s *mapper.State) {
+	err := r.loop.Look(ctx, func(s *mapper.State) {
 		for _, rec := range recs[:min(len(recs), waitsLooked)] {
 			why, known := s.Why(rec.ID())
 			if !known || why.Position == 0 || why.Binding.Code == "" {

@@ -1,4 +1,4 @@
-package runner
+package loop
 
 import (
 	"errors"
@@ -18,104 +18,101 @@ type committedStep struct {
 
 // decided adds the decisions on an event to the next commit and to the decisions that are
 // carried out after it. A replay calls it too, for events without stored decisions.
-func (r *Runner) decided(seq int64, ev model.Event, decisions []model.Decision) {
-	r.seq = seq
+func (l *Loop) decided(seq int64, ev model.Event, decisions []model.Decision) {
+	l.seq = seq
 	for n, d := range decisions {
 		kind, body, err := model.EncodeDecision(d)
 		if err != nil {
-			r.Log.Error().Err(err).Str("decision", kind).Msg("a decision cannot be encoded")
+			l.log.Error().Err(err).Str("decision", kind).Msg("a decision cannot be encoded")
 			continue
 		}
-		r.pending.Decisions = append(r.pending.Decisions, journal.Decision{Seq: seq, N: n, Kind: kind, Body: body})
+		l.pending.Decisions = append(l.pending.Decisions, journal.Decision{Seq: seq, N: n, Kind: kind, Body: body})
 		f, ok := d.(model.Finish)
 		if !ok {
 			continue
 		}
-		rec, _ := r.records.Get(f.Task.ID)
+		rec, _ := l.records.Get(f.Task.ID)
 		if rec == nil {
 			continue // the record was removed after the task had finished
 		}
-		r.pending.Tasks = append(r.pending.Tasks, rec.WithTask(f.Task).Row())
+		l.pending.Tasks = append(l.pending.Tasks, rec.WithTask(f.Task).Row())
 	}
-	r.pending.Decided = seq
-	r.due = append(r.due, committedStep{ev, decisions})
+	l.pending.Decided = seq
+	l.due = append(l.due, committedStep{ev, decisions})
 }
 
 // flushDue stores the decisions and carries them out. If all of them are WakeAt, they are
 // carried out at once and stored by the next commit. If the disk is full, no decision is
 // carried out until it can be stored.
-func (r *Runner) flushDue() error {
-	for _, d := range r.due {
+func (l *Loop) flushDue() error {
+	for _, d := range l.due {
 		for _, decision := range d.decisions {
 			if _, ok := decision.(model.SetTimer); !ok {
-				return r.flush()
+				return l.Flush()
 			}
 		}
 	}
-	r.carryDue()
+	l.carryDue()
 	return nil
 }
 
-// flush stores the pending decisions and carries them out. A full disk is no
+// Flush stores the pending decisions and carries them out. A full disk is no
 // error: the loop tries again.
-func (r *Runner) flush() error {
-	err := r.store()
+func (l *Loop) Flush() error {
+	err := l.store()
 	if errors.Is(err, journal.ErrFull) {
-		r.isFull(err)
+		l.isFull(err)
 		return nil
 	}
 	if err == nil {
-		r.stored()
+		l.stored()
 	}
 	return err
 }
 
 // store commits the pending decisions and records.
-func (r *Runner) store() error {
-	if !r.unstored() {
+func (l *Loop) store() error {
+	if !l.unstored() {
 		return nil
 	}
-	_, err := r.Journal.Commit(r.pending)
-	if r.releaseReserve(err) {
-		_, err = r.Journal.Commit(r.pending)
+	_, err := l.journal.Commit(l.pending)
+	if l.releaseReserve(err) {
+		_, err = l.journal.Commit(l.pending)
 	}
 	failpoint.Hit("decisions-stored")
 	return err
 }
 
-func (r *Runner) unstored() bool { return len(r.pending.Decisions)+len(r.pending.Tasks) > 0 }
+func (l *Loop) unstored() bool { return len(l.pending.Decisions)+len(l.pending.Tasks) > 0 }
 
 // stored is called after a commit, when everything pending is durable.
-func (r *Runner) stored() {
-	if r.full {
-		r.full = false
-		r.unwritable.Store(false)
-		r.Log.Info().Msg("the journal can be written again")
+func (l *Loop) stored() {
+	if l.full {
+		l.full = false
+		l.unwritable.Store(false)
+		l.log.Info().Msg("the journal can be written again")
 	}
-	r.pending = journal.Batch{}
-	r.carryDue()
+	l.pending = journal.Batch{}
+	l.carryDue()
 }
 
 // isFull marks the journal as unwritable after a commit that found no room.
-func (r *Runner) isFull(err error) {
-	if !r.full {
-		r.full = true
-		r.unwritable.Store(true)
-		r.Log.Error().Err(err).Msg("the journal cannot be written; submissions are refused, running tasks go on")
+func (l *Loop) isFull(err error) {
+	if !l.full {
+		l.full = true
+		l.unwritable.Store(true)
+		l.log.Error().Err(err).Msg("the journal cannot be written; submissions are refused, running tasks go on")
 	}
 }
 
 // carryDue carries out the durable decisions, in order.
-func (r *Runner) carryDue() {
-	all := r.due
-	r.due = nil
+func (l *Loop) carryDue() {
+	all := l.due
+	l.due = nil
 	for i, d := range all {
 		if i > 0 {
 			failpoint.Hit("between-carryouts")
 		}
-		r.refresh(d.event)
-		r.reportSuspension(d.event)
-		r.carryOut(d.decisions)
-		r.observe(d.event, d.decisions)
+		l.hooks.CarryOut(d.event, d.decisions)
 	}
 }

@@ -1,4 +1,4 @@
-package runner
+package loop
 
 import (
 	"time"
@@ -9,25 +9,25 @@ import (
 )
 
 // maybeSnapshot stores a snapshot beside the loop when the last one is old.
-func (r *Runner) maybeSnapshot() {
-	if r.sinceSnap < snapshotEvery {
+func (l *Loop) maybeSnapshot() {
+	if l.sinceSnap < snapshotEvery {
 		return
 	}
-	r.sinceSnap = 0
-	state, seq := r.state.Clone(), r.seq
-	r.snapping.Wait() // the previous snapshot has long ended
-	r.snapping.Go(func() {
-		if err := r.snapshot(state, seq); err != nil {
-			r.Log.Warn().Err(err).Msg("no snapshot could be stored; a restart will take longer")
+	l.sinceSnap = 0
+	state, seq := l.state.Clone(), l.seq
+	l.snapping.Wait() // the previous snapshot has long ended
+	l.snapping.Go(func() {
+		if err := l.snapshot(state, seq); err != nil {
+			l.log.Warn().Err(err).Msg("no snapshot could be stored; a restart will take longer")
 		}
 	})
 }
 
-func (r *Runner) snapshotNow() error {
-	if r.seq == 0 {
+func (l *Loop) snapshotNow() error {
+	if l.seq == 0 {
 		return nil
 	}
-	return r.snapshot(r.state, r.seq)
+	return l.snapshot(l.state, l.seq)
 }
 
 // Events are kept for `carma history` and for replays: at least keepEvents of them, and all
@@ -37,18 +37,18 @@ const (
 	keepEventsFor = 30 * 24 * time.Hour
 )
 
-func (r *Runner) snapshot(state *mapper.State, seq int64) error {
+func (l *Loop) snapshot(state *mapper.State, seq int64) error {
 	body, err := state.MarshalJSON() // json.Marshal would check it and copy it twice
 	if err != nil {
 		return err
 	}
 	failpoint.Hit("snapshot-begins")
-	if err := r.Journal.Snapshot(seq, int64(state.Now()), body); err != nil {
+	if err := l.journal.Snapshot(seq, int64(state.Now()), body); err != nil {
 		return err
 	}
 	failpoint.Hit("snapshot-stored")
 	for {
-		n, err := r.Journal.Prune(keepEvents, int64(state.Now().Add(-keepEventsFor)))
+		n, err := l.journal.Prune(keepEvents, int64(state.Now().Add(-keepEventsFor)))
 		if err != nil || n < journal.PruneLimit {
 			return err
 		}

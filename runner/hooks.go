@@ -1,0 +1,51 @@
+package runner
+
+import (
+	"carma/mapper/model"
+	"carma/runner/journal"
+	"carma/runner/record"
+)
+
+// hooks does the work of the daemon around the scheduler, see [loop.Hooks].
+type hooks struct {
+	*Runner
+	ended <-chan struct{} // once the last task of a draining daemon has ended
+}
+
+// BeginBatch implements [loop.Hooks].
+func (h *hooks) BeginBatch() { clear(h.names) }
+
+// Archive implements [loop.Hooks].
+func (h *hooks) Archive(removed []model.TaskID) []journal.MetaRow {
+	past := usageArchive{r: h.Runner}
+	for _, id := range removed {
+		past.forget(id)
+	}
+	return past.meta()
+}
+
+// CarryOut implements [loop.Hooks].
+func (h *hooks) CarryOut(ev model.Event, decisions []model.Decision) {
+	h.refresh(ev)
+	h.reportSuspension(ev)
+	h.carryOut(decisions)
+	h.observe(ev, decisions)
+}
+
+// EndBatch implements [loop.Hooks].
+func (h *hooks) EndBatch(changed []*record.Record) {
+	for _, rec := range changed {
+		h.probeIfDue(rec)
+	}
+	h.logProblems()
+	h.startCanaryIfDue()
+}
+
+// Ended implements [loop.Hooks]: the loop of a draining daemon ends some seconds after the
+// last task.
+func (h *hooks) Ended() <-chan struct{} {
+	if h.ended == nil && h.drained() {
+		h.ended = waitAtMost(&h.attempts, drainTail)
+	}
+	return h.ended
+}
