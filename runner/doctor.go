@@ -20,7 +20,7 @@ import (
 func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	short, cancel := context.WithTimeout(ctx, engine.APILimit) // for the engine
 	defer cancel()
-	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput(), r.checkMessages()}
+	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput(), r.channels.Check()}
 	elsewhere := r.live().Bounds.Elsewhere
 	if !elsewhere {
 		checks = slices.Insert(checks, len(checks)-1, r.checkMounts())

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -117,7 +118,9 @@ func (r *Runner) historyOf(ctx context.Context, rec *record.Record) (now taskHis
 }
 
 func (l taskHistory) copied() taskHistory {
-	l.lines, l.started = slices.Clone(l.lines), cloneMap(l.started)
+	started := map[int]bool{}
+	maps.Copy(started, l.started)
+	l.lines, l.started = slices.Clone(l.lines), started
 	return l
 }
 

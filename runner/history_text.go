@@ -9,7 +9,6 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/mapper/words"
-	"carma/runner/api"
 	"carma/runner/deviceaccess"
 	"carma/runner/record"
 )
@@ -224,25 +223,7 @@ func taskUpdateText(c *model.TaskUpdate) string {
 	return cmp.Or(strings.Join(parts, ", "), "its name or labels")
 }
 
-func (r *Runner) gpusText(ids []model.GPUID) string {
-	var refs []api.GPURef
-	for _, id := range ids {
-		refs = append(refs, r.gpuRef(id))
-	}
-	slices.SortFunc(refs, func(a, b api.GPURef) int { return cmp.Compare(a.Index, b.Index) })
-	var parts []string
-	for _, ref := range refs {
-		if ref.Index < 0 {
-			parts = append(parts, ref.UUID)
-			continue
-		}
-		parts = append(parts, fmt.Sprint(ref.Index))
-	}
-	if len(parts) == 1 {
-		return "GPU " + parts[0]
-	}
-	return "GPUs " + strings.Join(parts, ", ")
-}
+func (r *Runner) gpusText(ids []model.GPUID) string { return words.GPUs(ids, r.gpuIndex) }
 
 // grantsText describes the GPUs and the memory of grants.
 func (r *Runner) grantsText(grants []model.Grant, alone bool) string {

@@ -10,7 +10,7 @@ import (
 // observe counts the effects of an event and its decisions, for the page of metrics. It is
 // called once for each event, after the decisions have become durable, and never blocks.
 func (r *Runner) observe(ev model.Event, decisions []model.Decision) {
-	r.wakeMessenger(ev, decisions)
+	r.messenger.Wake(r.loop.Seq(), ev, decisions)
 	at := model.EventTime(ev)
 	switch ev := ev.(type) {
 	case model.Exited:

@@ -103,15 +103,15 @@ func (r *Runner) endpoints() []endpoint {
 			return sending(r.watchAll), nil
 		}),
 
-		get(api.GetNotify, needs(rights.Messages, rights.Channels), r.Notify),
+		get(api.GetNotify, needs(rights.Messages, rights.Channels), r.channels.View),
 		act(api.SetNotify, needs(rights.Messages), func(ctx context.Context, _ request.Caller, in *api.With[api.NotifySettings]) (api.Notify, error) {
-			if err := r.setNotify(ctx, in.Body); err != nil {
+			if err := r.channels.Set(ctx, in.Body); err != nil {
 				return api.Notify{}, err
 			}
-			return r.Notify(ctx)
+			return r.channels.View(ctx)
 		}),
 		act(api.TestNotify, needs(rights.Messages, rights.Channels), func(ctx context.Context, _ request.Caller, in *api.With[api.NotifyTest]) ([]api.NotifyTested, error) {
-			return r.testNotify(ctx, in.Body)
+			return r.channels.Test(ctx, in.Body)
 		}),
 
 		// PutSuite always creates the suite for the caller.

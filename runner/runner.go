@@ -27,6 +27,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/httplimit"
 	"carma/runner/loop"
+	"carma/runner/messages"
 	"carma/runner/metrics"
 	"carma/runner/monitor"
 	"carma/runner/pull"
@@ -89,8 +90,9 @@ type Runner struct {
 	logins     *web.Logins
 	pageAt     Page // set before the page is served
 	pages      *metrics.Pages
-	messaging
-	jobs *jobs
+	messenger  *messages.Messenger // nil if no messages are sent
+	channels   *messages.Channels
+	jobs       *jobs
 
 	// The loop's own:
 	nextID    model.TaskID
@@ -121,9 +123,25 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	deps.Driver = engine.Bounded{Driver: failing(deps.Driver)}
 	r := &Runner{
-		Deps: deps, opt: opt, records: record.NewStore(),
-		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
-		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: throughput.NewFollowers(deps.Clock), consoles: console.New(), turns: httplimit.NewRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: request.LookupCaller, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
+		Deps:      deps,
+		opt:       opt,
+		records:   record.NewStore(),
+		probers:   newProbers(),
+		workers:   map[model.TaskID]*worker{},
+		names:     map[string]bool{},
+		owners:    newOwners(),
+		ports:     newPortBook(),
+		hostMem:   newHostMemory("/"),
+		jobs:      newJobs(),
+		followers: throughput.NewFollowers(deps.Clock),
+		consoles:  console.New(),
+		turns:     httplimit.NewRequestLimiter(),
+		picturing: newDashboardFeed(),
+		timelines: timelines{turn: semaphore.NewWeighted(1)},
+		lives:     taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail},
+		logins:    web.NewLogins(time.Now),
+		users:     request.LookupCaller,
+		opening:   make(chan struct{}, maxOpening),
 	}
 	r.authz = r.newAuthorizer(os.Geteuid())
 	host, _ := os.Hostname()
@@ -237,8 +255,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.sweepVacate()
 	r.side.Go(func() { r.helpers.Run(r.work) })
 	r.side.Go(func() { r.findSuspending(r.work) })
-	messages := r.newMessenger()
-	r.side.Go(func() { messages.work(r.work) })
+	r.messenger.Begin()
+	r.side.Go(func() { r.messenger.Run(r.work) })
 	r.side.Go(func() { r.followJobs(r.work) })
 	r.resumeAttempts()
 	err = r.loop.Run(ctx, early)

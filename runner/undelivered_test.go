@@ -20,7 +20,7 @@ func TestUndelivered(t *testing.T) {
 	g := newRig(t, posting())
 	g.script("bad", printing(3, "ValueError: shapes"))
 	owner := request.Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
-	if err := g.mail.SetUser(owner.UID, api.NotifySettings{Channels: []api.NotifyChannel{box.channel("phone")}}); err != nil {
+	if err := g.Runner.channels.Set(request.WithCaller(g.ctx(), owner), api.NotifySettings{Channels: []api.NotifyChannel{box.channel("phone")}}); err != nil {
 		t.Fatal(err)
 	}
 	sub, err := g.Submit(g.ctx(), owner, api.Submit{Image: "bad", Mem: int64(2 * units.GiB), Visibility: access.VisibilityOpen})

@@ -160,7 +160,7 @@ func (r *Runner) view(rec *record.Record, q queueView) api.Task {
 		r.viewProgress(&v, t, predict.SpeedView{})
 		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // the task makes no progress
 	}
-	v.Idle, v.Suspension = r.viewIdle(t), r.suspensionView(t)
+	v.Idle, v.Suspension = viewIdle(t), r.suspensionView(t)
 	if t.Phase == model.Estimating {
 		v.Waits = cmp.Or(v.Waits, r.probing(t.ID))
 	}
@@ -198,6 +198,9 @@ func (r *Runner) gpuRef(id model.GPUID) api.GPURef {
 	}
 	return ref
 }
+
+// gpuIndex returns the index of a GPU, or -1 if it is unknown.
+func (r *Runner) gpuIndex(id model.GPUID) int { return r.gpuRef(id).Index }
 
 func (r *Runner) capacity(id model.GPUID) units.Bytes { return r.devices()[id].Capacity }
 

@@ -1,4 +1,4 @@
-package runner
+package messages
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ var relaunched = map[model.ReasonCode]bool{
 var phaseEnds = map[model.Phase]string{model.Succeeded: api.NotifyFinished, model.Failed: api.NotifyFailed, model.Cancelled: api.NotifyStopped}
 
 // of makes the messages of one event. Equal journals give equal ids.
-func (m *messenger) of(ctx context.Context, p verify.Step, faults map[model.GPUID]string) (list []notify.Owned) {
+func (m *Messenger) of(ctx context.Context, p verify.Step, faults map[model.GPUID]string) (list []notify.Owned) {
 	switch ev := p.Event.(type) {
 	case model.Sampled:
 		list = m.ofFaults(p, ev, faults)
@@ -64,16 +64,16 @@ func (m *messenger) of(ctx context.Context, p verify.Step, faults map[model.GPUI
 	at := model.EventTime(p.Event)
 	for i := range list {
 		list[i].Time = at.Time()
-		list[i].ID = fmt.Sprintf("%s-%d-%d-%s", m.r.instance, p.Seq, i, strconv.FormatInt(int64(at), 36))
+		list[i].ID = fmt.Sprintf("%s-%d-%d-%s", m.Instance, p.Seq, i, strconv.FormatInt(int64(at), 36))
 	}
 	return list
 }
 
 // ofDevices adds the message that a task can no longer open its GPUs.
-func (m *messenger) ofDevices(list []notify.Owned, ev model.DevicesChecked) []notify.Owned {
+func (m *Messenger) ofDevices(list []notify.Owned, ev model.DevicesChecked) []notify.Owned {
 	list = m.add(list, ev.Task, api.NotifyDevice, model.Reason{}, nil)
 	if n := len(list); n > 0 {
-		list[n-1].Reason = deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, m.r.gpusText) + "; running programs go on, programs that open them again fail; the task is started again without blame if it fails or has no process on a GPU"
+		list[n-1].Reason = deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, func(ids []model.GPUID) string { return words.GPUs(ids, m.Index) }) + "; running programs go on, programs that open them again fail; the task is started again without blame if it fails or has no process on a GPU"
 		list[n-1].Public = list[n-1].Reason
 	}
 	return list
@@ -81,22 +81,22 @@ func (m *messenger) ofDevices(list []notify.Owned, ev model.DevicesChecked) []no
 
 // begins reports whether a Started event is the first of its task's first attempt. A
 // daemon that adopts the attempt reports its start again.
-func (m *messenger) begins(ev model.Started) bool {
-	rec, err := m.r.Find(ev.Task.String())
+func (m *Messenger) begins(ev model.Started) bool {
+	rec, err := m.Find(ev.Task.String())
 	return err == nil && len(rec.Task.Attempts) > 0 && rec.Task.Attempts[0].Started >= ev.At
 }
 
-func (m *messenger) fault(_ verify.Step, id model.GPUID, text string) notify.Owned {
-	ref := m.r.gpuRef(id)
+func (m *Messenger) fault(_ verify.Step, id model.GPUID, text string) notify.Owned {
+	index := m.Index(id)
 	return notify.Owned{UID: -1, Public: text, Message: notify.Message{
-		Event: api.NotifyFault, Name: fmt.Sprintf("GPU %d (%s)", ref.Index, id), Reason: text, GPUs: []int{ref.Index},
+		Event: api.NotifyFault, Name: fmt.Sprintf("GPU %d (%s)", index, id), Reason: text, GPUs: []int{index},
 	}}
 }
 
 // add adds the message of a task's event. end is the task's last state, or nil if the
 // task has not ended.
-func (m *messenger) add(list []notify.Owned, id model.TaskID, event string, why model.Reason, end *model.Task) []notify.Owned {
-	rec, err := m.r.Find(id.String())
+func (m *Messenger) add(list []notify.Owned, id model.TaskID, event string, why model.Reason, end *model.Task) []notify.Owned {
+	rec, err := m.Find(id.String())
 	if err != nil || event == "" {
 		return list // the task was removed meanwhile, and its owner knows that
 	}
@@ -112,7 +112,7 @@ func (m *messenger) add(list []notify.Owned, id model.TaskID, event string, why 
 	}
 	if n := len(t.Attempts); n > 0 {
 		for _, g := range t.Attempts[n-1].Grants {
-			o.GPUs = append(o.GPUs, m.r.gpuRef(g.GPU).Index)
+			o.GPUs = append(o.GPUs, m.Index(g.GPU))
 		}
 	}
 	if end != nil {
@@ -127,7 +127,7 @@ func (m *messenger) add(list []notify.Owned, id model.TaskID, event string, why 
 
 // addEnd adds how a task ended: its exit code, its time and, after a failure, the last
 // lines of its output.
-func (m *messenger) addEnd(o *notify.Owned, t *model.Task) {
+func (m *Messenger) addEnd(o *notify.Owned, t *model.Task) {
 	n := len(t.Attempts)
 	if n == 0 {
 		return
@@ -143,7 +143,7 @@ func (m *messenger) addEnd(o *notify.Owned, t *model.Task) {
 	if t.Phase != model.Failed || last.Started == 0 {
 		return
 	}
-	lines, err := m.r.Logs.Tail(int64(t.ID), last.N, lastLines)
+	lines, err := m.Logs.Tail(int64(t.ID), last.N, lastLines)
 	if err != nil {
 		return
 	}
@@ -159,13 +159,13 @@ func (m *messenger) addEnd(o *notify.Owned, t *model.Task) {
 const lastLines = 30
 
 // sayIdle adds to the last message for how long the task has done nothing.
-func (m *messenger) sayIdle(list []notify.Owned, p verify.Step, d model.Idle) {
-	rec, err := m.r.Find(d.Task.String())
+func (m *Messenger) sayIdle(list []notify.Owned, p verify.Step, d model.Idle) {
+	rec, err := m.Find(d.Task.String())
 	if err != nil || len(list) == 0 {
 		return
 	}
 	at := model.EventTime(p.Event)
 	o := &list[len(list)-1]
-	o.Reason = idleText(rec, d, at)
+	o.Reason = rec.IdleText(d, at)
 	o.Public = o.Reason
 }

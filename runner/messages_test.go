@@ -219,7 +219,7 @@ func TestMessagesPrivate(t *testing.T) {
 	g := newRig(t, posting(), func(g *rig) { g.opt.AdminGroup = "" })
 	ann := request.WithCaller(g.ctx(), request.Caller{UID: 70001, GID: 70001, Name: "ann"})
 	bob := request.WithCaller(g.ctx(), request.Caller{UID: 70002, GID: 70002, Name: "bob"})
-	if err := g.setNotify(ann, api.NotifySettings{Channels: []api.NotifyChannel{box.channel("mine")}}); err != nil {
+	if err := g.Runner.channels.Set(ann, api.NotifySettings{Channels: []api.NotifyChannel{box.channel("mine")}}); err != nil {
 		t.Fatal(err)
 	}
 	g.script("bad", printing(3))
@@ -230,21 +230,21 @@ func TestMessagesPrivate(t *testing.T) {
 	}
 	ref := "bad"
 	g.finished(ref)
-	g.eventually("a failure", func() bool { v, err := g.Notify(ann); return err == nil && v.Channels[0].Error != "" })
-	v, err := g.Notify(bob)
+	g.eventually("a failure", func() bool { v, err := g.Runner.channels.View(ann); return err == nil && v.Channels[0].Error != "" })
+	v, err := g.Runner.channels.View(bob)
 	if err != nil || len(v.Channels) > 0 || v.Server != nil {
 		t.Errorf("%+v, %v", v, err)
 	}
 	var refused *request.Error
-	if _, err := g.testNotify(bob, api.NotifyTest{Channel: "mine"}); !errors.As(err, &refused) || refused.Status != 422 {
+	if _, err := g.Runner.channels.Test(bob, api.NotifyTest{Channel: "mine"}); !errors.As(err, &refused) || refused.Status != 422 {
 		t.Error(err)
 	}
-	if _, err := g.testNotify(bob, api.NotifyTest{Server: true}); !errors.As(err, &refused) || refused.Status != 403 {
+	if _, err := g.Runner.channels.Test(bob, api.NotifyTest{Server: true}); !errors.As(err, &refused) || refused.Status != 403 {
 		t.Error(err)
 	}
 	why, _ := g.Why(ann, ref)
 	task, _ := g.Task(ann, ref)
-	mine, _ := g.Notify(ann)
+	mine, _ := g.Runner.channels.View(ann)
 	shown, _ := json.Marshal([]any{why, task, mine, g.Doctor(g.ctx()), sub})
 	if strings.Contains(string(shown), "secret-word") {
 		t.Error(string(shown))

@@ -1,0 +1,48 @@
+package runner
+
+import (
+	"context"
+	"path/filepath"
+
+	"carma/runner/messages"
+	"carma/runner/notify"
+	"carma/runner/record"
+	"carma/runner/rights"
+)
+
+// Notifying holds the settings of messages.
+type Notifying struct {
+	Rules notify.Rules
+	Pace  notify.Pace // zero means notify.DefaultPace
+}
+
+// openOutbox opens the outbox. Without it the daemon works all the same.
+func (r *Runner) openOutbox(o Notifying, host string) {
+	if o.Pace == (notify.Pace{}) {
+		o.Pace = notify.DefaultPace
+	}
+	post, err := notify.Open(notify.Options{Dir: filepath.Join(r.opt.DataDir, "notify"), Host: host, Log: r.Log, Count: r.pages.Message, Pace: o.Pace})
+	if err != nil {
+		r.Log.Error().Err(err).Msg("no messages are sent: their outbox cannot be opened")
+	} else {
+		post.SetRules(o.Rules)
+		r.messenger = messages.New(messages.Deps{
+			Post: post, Journal: r.Journal, Logs: r.Logs, Log: r.Log, Instance: r.instance,
+			Find: r.Find, Index: r.gpuIndex, Look: r.loop.Look,
+		})
+	}
+	r.channels = messages.NewChannels(post, r.opt.DataDir, r.authz)
+}
+
+// SetMessageRules applies the administrator's rules about messages.
+func (r *Runner) SetMessageRules(rules notify.Rules) { r.channels.SetRules(rules) }
+
+// undelivered returns the messages about a task that its owner has not received. Only the
+// owner and administrators see them: a task that is open to all does not show its owner's
+// channels.
+func (r *Runner) undelivered(ctx context.Context, rec *record.Record) []string {
+	if !r.authz.May(ctx, rights.Undelivered, rec) {
+		return nil
+	}
+	return r.channels.Undelivered(rec.UID, int64(rec.ID()))
+}
