@@ -124,7 +124,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if id == "" {
 		return "", ending{class: model.ExitStopped, message: "stopped before it started"}
 	}
-	defer w.hostMem.follow(w.key(), id, w.containerName(w.launch.Task, w.launch.Attempt))()
+	defer w.hostMem.Follow(w.key(), id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	defer w.owners.add(w.key(), id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	failpoint.Hit("worker-begun")
 	defer w.openPorts(ctx, id)()

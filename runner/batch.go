@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/loop"
+	"carma/runner/machine"
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -251,7 +252,7 @@ func (p *batchPlan) request(c *admission, id model.TaskID) (model.Request, error
 		Terminal: sub.TTY, IdleStop: sub.IdleStop,
 		Delay: sub.Delay, Parallel: sub.Parallel, Group: rec.Group,
 	}
-	req.HostMem, req.HostReserve, req.CPUs = hostAsked(&sub)
+	req.HostMem, req.HostReserve, req.CPUs = machine.Asked(&sub)
 	if rec.Group != "" && sub.Part != "" {
 		req.Group += "/" + sub.Part
 	}

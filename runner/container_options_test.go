@@ -15,6 +15,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/machine"
 	"carma/runner/mps"
 	"carma/runner/request"
 )
@@ -35,7 +36,7 @@ func TestFittingsRefused(t *testing.T) {
 		g.opt.MPS = &MPS{Groups: &mps.Groups{Dir: "/run/carma/mps"}}
 	})
 	live := *g.live()
-	live.Bounds, _ = Bounds{}.on(Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})
+	live.Bounds, _ = machine.Bounds{}.On(machine.Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})
 	g.set.Store(&live)
 	g.script("ok", printing(0))
 	for words, s := range map[string]api.Submit{

@@ -10,6 +10,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/loop"
+	"carma/runner/machine"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -129,7 +130,7 @@ func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u a
 	if u.Priority == nil { // a priority set by an admin stays
 		asked.Priority = ""
 	}
-	if err := firstError(r.checkSubmit(who, asked), checkTexts(n.Submit), r.live().Bounds.check(n.Submit)); err != nil {
+	if err := firstError(r.checkSubmit(who, asked), checkTexts(n.Submit), r.live().Bounds.Check(n.Submit)); err != nil {
 		return nil, err
 	}
 	if u.GPUs != nil {
@@ -211,7 +212,7 @@ func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *ad
 	}
 	req := t.Request
 	if u.Hosts() {
-		req.HostMem, req.HostReserve, req.CPUs = hostAsked(&rec.Submit)
+		req.HostMem, req.HostReserve, req.CPUs = machine.Asked(&rec.Submit)
 		what.Host = &model.HostAsk{Memory: req.HostMem, Reserve: req.HostReserve, CPUs: req.CPUs}
 	}
 	if !u.Shapes() {

@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/machine"
 	"carma/runner/request"
 	"carma/runner/verify"
 )
@@ -186,7 +187,7 @@ func TestUpdated(t *testing.T) {
 // TestHostUpdated checks that the host memory and processors of a waiting task can be changed,
 // also before a restart, and that its container gets the new values.
 func TestHostUpdated(t *testing.T) {
-	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
+	g := newRig(t, func(g *rig) { g.opt.Bounds.All = machine.Share{HostMem: units.GiB, CPUs: 1} })
 	task := must[api.Task](t)
 	blocker := g.blocker()
 	ref := g.waiting(api.Submit{HostMem: 1 << 30, CPUs: 0.5})

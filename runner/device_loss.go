@@ -21,7 +21,7 @@ func (r *Runner) devicesChanged(key gpu.AttemptKey, now deviceaccess.Result) {
 		ev.State, ev.GPUs = model.DeviceState(now.State), r.lostGPUs(key, now)
 		line = r.Log.Warn().Strs("nodes", now.Lost)
 	}
-	text := deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpusText)
+	text := deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpus.Text)
 	line.Int64("task", int64(key.Task)).Int("attempt", key.Attempt).Msg(text)
 	r.consoles.Say(key.Task, text)
 	r.loop.Post(loop.Fact(ev))
@@ -37,7 +37,7 @@ func (r *Runner) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []model.G
 	for _, g := range rec.Task.Alive().Grants {
 		all = append(all, g.GPU)
 	}
-	return now.LostGPUs(all, func(id model.GPUID) []string { return r.nodes(containers.AttachCDI, []string{string(id)}) })
+	return now.LostGPUs(all, func(id model.GPUID) []string { return r.attaching.Nodes(containers.AttachCDI, []string{string(id)}) })
 }
 
 // watchDevices watches the devices of an attempt, until stop is called, and ends the
@@ -103,5 +103,5 @@ func (w *worker) deviceEnding(end ending) ending {
 
 // lossText returns a text with the GPUs of the attempt that a check of its devices found lost.
 func (w *worker) lossText(now deviceaccess.Result) string {
-	return deviceaccess.Text(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)}, w.gpusText)
+	return deviceaccess.Text(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)}, w.gpus.Text)
 }

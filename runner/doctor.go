@@ -69,7 +69,7 @@ func (r *Runner) checkProblems() []api.Check {
 }
 
 func (r *Runner) checkSource() api.Check {
-	c := api.Check{Name: "GPUs", Status: "ok", Detail: fmt.Sprintf("%d from %s", len(r.devices()), r.GPUs.Name())}
+	c := api.Check{Name: "GPUs", Status: "ok", Detail: fmt.Sprintf("%d from %s", len(r.gpus.Infos()), r.GPUs.Name())}
 	if r.opt.SetSpeed != nil {
 		c.Detail += fmt.Sprintf(", simulated at %g times the clock", r.Clock.Speed())
 	}
@@ -135,7 +135,7 @@ func (r *Runner) checkSimtask(ctx context.Context) api.Check {
 
 func (r *Runner) checkAttach() api.Check {
 	c := api.Check{Name: "GPU attachment", Status: "ok"}
-	mode, why, err := r.attach()
+	mode, why, err := r.attaching.Mode()
 	if err != nil {
 		c.Status, c.Detail = "failure", err.Error()
 		if none, ok := errors.AsType[*containers.NoAttachError](err); ok {

@@ -55,7 +55,7 @@ func (r *Runner) Calibrate(ctx context.Context, who request.Caller, image string
 		return c, err
 	}
 	began := time.Now()
-	first := r.devices()[gpus[0]]
+	first := r.gpus.Infos()[gpus[0]]
 	rec := &record.Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
 	rec.Task.NextExclusive = true
 	limited, cancel := context.WithTimeout(ctx, calibrateLimit)

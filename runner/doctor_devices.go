@@ -18,7 +18,7 @@ import (
 // checkDeviceAccess reports the tasks that can no longer open their GPUs, and whether
 // this engine can take GPUs from running containers.
 func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
-	mode, _, err := r.attach()
+	mode, _, err := r.attaching.Mode()
 	if err != nil {
 		mode = "" // the row about attachment says why
 	}
@@ -30,7 +30,7 @@ func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
 	_ = r.loop.Look(ctx, func(s *mapper.State) {
 		for _, t := range s.Tasks() {
 			if a := t.Current(); a != nil && a.Devices != nil {
-				lost = append(lost, fmt.Sprintf("task %d: %s", t.ID, deviceaccess.Text(a.Devices, r.gpusText)))
+				lost = append(lost, fmt.Sprintf("task %d: %s", t.ID, deviceaccess.Text(a.Devices, r.gpus.Text)))
 			}
 		}
 	})

@@ -85,7 +85,7 @@ func noCounters(model string) bool {
 // ordered returns the GPUs by index.
 func (r *Runner) ordered() []gpu.Device {
 	var out []gpu.Device
-	for _, d := range r.found() {
+	for _, d := range r.gpus.Devices() {
 		out = append(out, d)
 	}
 	slices.SortFunc(out, func(a, b gpu.Device) int { return cmp.Compare(a.Index, b.Index) })

@@ -45,7 +45,8 @@ func (r *Runner) CloseGPUs(ctx context.Context, who request.Caller, q api.CloseR
 		return []model.Event{model.GPUsCordoned{At: now, GPUs: ids, Closure: to}}, nil, nil
 	}})
 	if err == nil && q.Open {
-		r.forgive(ctx, ids)
+		r.gpus.Forgive(ctx, ids)
+		r.monitor.Wake()
 	}
 	return err
 }

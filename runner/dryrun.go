@@ -76,7 +76,7 @@ func (r *Runner) previewTask(then *mapper.State, rec *record.Record, c *admissio
 	if l, ok := started[rec.ID()]; ok {
 		v.Starts = true
 		for _, g := range l.Grants {
-			v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))
+			v.GPUs = append(v.GPUs, r.gpus.Ref(g.GPU))
 		}
 		return v
 	}

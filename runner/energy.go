@@ -16,7 +16,7 @@ const energyKey = "energy"
 // loadEnergy loads the energy accounts of an earlier daemon. Unreadable parts are left out.
 func (r *Runner) loadEnergy() {
 	parents := map[string]string{}
-	for id, d := range r.found() {
+	for id, d := range r.gpus.Devices() {
 		parents[string(id)] = d.Parent
 	}
 	r.energy = energy.New(r.Clock.Now(), parents)

@@ -94,7 +94,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	if len(w.limited()) > 0 && !w.bursts() {
 		facts.Memory.Limit = facts.Memory.Grant
 	}
-	_, most := w.capacities()
+	_, most := w.gpus.Capacities()
 	facts.MostMemory = int64(most)
 	facts.Memory.Neighbours = w.overranBeside(ctx)
 	switch now := w.access.State(w.key()); {
@@ -147,7 +147,7 @@ func (w *worker) overranBeside(ctx context.Context) (text string) {
 func (w *worker) memories() map[string]units.Bytes {
 	all := map[string]units.Bytes{}
 	for _, g := range w.grants() {
-		all[string(g.GPU)] = w.capacity(g.GPU)
+		all[string(g.GPU)] = w.gpus.Capacity(g.GPU)
 	}
 	return all
 }
@@ -192,7 +192,7 @@ func (w *worker) exited(end ending) *loop.Change {
 	untouched := w.monitor.NeverTouched(gpu.AttemptKey{Task: task, Attempt: attempt})
 	w.monitor.Forget(task, attempt)
 	params := w.following.Parameters()
-	host := w.hostMem.forget(gpu.AttemptKey{Task: task, Attempt: attempt})
+	host := w.hostMem.Forget(gpu.AttemptKey{Task: task, Attempt: attempt})
 	if _, share := w.booked(); end.class == model.ExitHostOOM {
 		host = max(host, share.Limit) // the container reached its limit
 	}

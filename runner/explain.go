@@ -63,7 +63,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 		if g.Missing {
 			v.Fault = words.Missing
 		}
-		v.Parent, v.Sharing = r.found()[g.ID].Parent, cmp.Or(string(g.Sharing), "mps")
+		v.Parent, v.Sharing = r.gpus.Devices()[g.ID].Parent, cmp.Or(string(g.Sharing), "mps")
 		if s, ok := r.monitor.Reading(v.UUID); ok {
 			v.PowerW, v.EnergyJ, v.TemperatureC, v.ECCErrors = s.PowerW, s.EnergyJ, s.TemperatureC, s.ECCErrors
 			v.Metrics, v.Coarse, v.Warnings = s.Metrics, s.Coarse, s.Warnings
@@ -133,7 +133,7 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 		out.Summary += again(&rec.Task)
 	}
 	for _, id := range why.Fits {
-		ref := r.gpuRef(id)
+		ref := r.gpus.Ref(id)
 		out.GPUs = append(out.GPUs, api.WhyGPU{GPURef: ref, Fits: true, Text: "fits"})
 	}
 	for _, rej := range why.Rejected {
@@ -175,7 +175,7 @@ func (r *Runner) pendingText(rec *record.Record, held string) string {
 		if len(a.GPUs) == 0 {
 			return fmt.Sprintf("it does not wait: attempt %d is %s, without a GPU", a.N, t.Phase) + again(t)
 		}
-		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + deviceaccess.Why(t.Current().Devices, r.gpusText) + again(t)
+		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + deviceaccess.Why(t.Current().Devices, r.gpus.Text) + again(t)
 	}
 	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
 }

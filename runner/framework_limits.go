@@ -30,7 +30,7 @@ func (w *worker) caps() []string {
 	}
 	most := 0.0 // one variable serves all GPUs, so that no GPU's fraction is less than its grant
 	for _, g := range w.launch.Grants {
-		most = max(most, limits.Fraction(int64(g.Memory), int64(o.Context), int64(w.capacity(g.GPU))))
+		most = max(most, limits.Fraction(int64(g.Memory), int64(o.Context), int64(w.gpus.Capacity(g.GPU))))
 	}
 	return append(add, limits.Fractions(have, most)...)
 }

@@ -4,31 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"slices"
 	"strings"
 
 	"carma/containers"
 	"carma/containers/bare"
-	"carma/containers/cdi"
+	"carma/mapper/model"
+	"carma/runner/loop"
 )
-
-// attach returns how containers get their GPUs, and why. It returns the configured mode,
-// or else the one that the engine and the machine allow now.
-func (r *Runner) attach() (mode containers.Attach, why string, err error) {
-	if r.opt.Attach != "" {
-		return r.opt.Attach, "as configured", nil
-	}
-	e := r.engine.Info()
-	_, hook := exec.LookPath("nvidia-container-runtime-hook")
-	mode, why, err = containers.ChooseAttach(containers.Choice{
-		Driver: r.Driver.Name(), Engine: e, Hook: hook == nil, Refused: r.hookRefuses.Load(), CDI: r.missingCDI(e.CDIDirs),
-	})
-	if err != nil {
-		return "", "", fmt.Errorf("no way to give containers their GPUs: %w", err)
-	}
-	return mode, why, nil
-}
 
 // attachment returns how the attempt's container gets its GPUs, or "" if it has none. A
 // container with the machine's own folders gets the device nodes and no libraries. It has
@@ -44,38 +26,8 @@ func (w *worker) attachment() (mode containers.Attach, nodes []string, err error
 			return containers.AttachNodes, append(nodes, bare.Nodes()...), nil
 		}
 	}
-	mode, _, err = w.attach()
+	mode, _, err = w.attaching.Mode()
 	return mode, nil, err
-}
-
-// missingCDI returns an error if the CDI files in dirs lack a GPU of this
-// machine.
-func (r *Runner) missingCDI(dirs []string) error {
-	files, err := cdi.Read(dirs)
-	if err != nil {
-		return err
-	}
-	var uuids []string
-	for id := range r.devices() {
-		uuids = append(uuids, string(id))
-	}
-	slices.Sort(uuids)
-	return files.Missing(uuids)
-}
-
-// nodes returns the device nodes of GPUs in a container, or nil if unknown.
-func (r *Runner) nodes(mode containers.Attach, uuids []string) []string {
-	if nodes := containers.NodesOf(uuids); nodes != nil {
-		return nodes
-	}
-	if mode != containers.AttachCDI {
-		return nil
-	}
-	files, err := cdi.Read(r.engine.Info().CDIDirs)
-	if err != nil {
-		return nil
-	}
-	return containers.OnlyGPUNodes(files.Nodes(uuids))
 }
 
 // checkGPUs compares the GPUs of a started container with the GPUs that it was given, and
@@ -104,7 +56,7 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 		}
 		return nil
 	}
-	if err := containers.CheckGPUs(spec, got, w.nodes(spec.Attach, spec.GPUs)); err != nil {
+	if err := containers.CheckGPUs(spec, got, w.attaching.Nodes(spec.Attach, spec.GPUs)); err != nil {
 		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Str("attach", string(spec.Attach)).Msg("the task is stopped")
 		// The container must end before its GPUs count as free.
 		if stop := w.kill(ctx, id); stop != nil {
@@ -113,4 +65,12 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 		return err
 	}
 	return nil
+}
+
+// gpusReset says in the log and the journal that GPUs were reset.
+func (r *Runner) gpusReset(ids []model.GPUID) {
+	for _, id := range ids {
+		r.Log.Info().Str("gpu", string(id)).Msg("the GPU was reset: it gets tasks again")
+	}
+	r.loop.Post(loop.Fact(model.GPUsReset{At: r.Clock.Now(), GPUs: ids}))
 }

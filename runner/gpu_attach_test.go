@@ -40,7 +40,7 @@ func TestNoAttachment(t *testing.T) {
 	if first.Outcome != "infrastructure" || !strings.Contains(first.Message, "NVIDIA Container Toolkit") {
 		t.Errorf("the first attempt ended as %+v, want a hint what to install", first)
 	}
-	if _, _, err := g.attach(); err == nil {
+	if _, _, err := g.attaching.Mode(); err == nil {
 		t.Error("an attachment was found")
 	}
 }
@@ -49,18 +49,15 @@ func TestNoAttachment(t *testing.T) {
 func TestAttachForced(t *testing.T) {
 	dir := t.TempDir()
 	g := newRig(t, func(g *rig) { g.opt.Attach, g.driver = "cdi", withCDI{g.engine, dir} })
-	if mode, why, err := g.attach(); err != nil || mode != "cdi" || why != "as configured" {
+	if mode, why, err := g.attaching.Mode(); err != nil || mode != "cdi" || why != "as configured" {
 		t.Errorf("attach = %s, %q, %v", mode, why, err)
 	}
 	file := `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[{"name":"GPU-0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0"},{"path":"/dev/nvidia-caps/1"}]}}]}`
 	if err := os.WriteFile(filepath.Join(dir, "n.json"), []byte(file), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.nodes("cdi", []string{"GPU-0"}); len(got) != 1 || got[0] != "/dev/nvidia0" {
+	if got := g.attaching.Nodes("cdi", []string{"GPU-0"}); len(got) != 1 || got[0] != "/dev/nvidia0" {
 		t.Errorf("nodes %q", got)
-	}
-	if err := g.missingCDI([]string{dir}); err == nil {
-		t.Error("the rig's GPUs are in no CDI file, and nothing is missing")
 	}
 }
 

@@ -125,7 +125,7 @@ func (w *worker) limited() (gpus []string) {
 		return nil
 	}
 	for _, g := range w.grants() {
-		if w.found()[g.GPU].Parent == "" {
+		if w.gpus.Devices()[g.GPU].Parent == "" {
 			gpus = append(gpus, string(g.GPU))
 		}
 	}
@@ -216,7 +216,7 @@ func (r *Runner) clearLimits(ctx context.Context, id string) {
 func (r *Runner) tiers(gpu model.GPUID) (in []string, not []string) {
 	o := r.opt.Limits
 	switch {
-	case o.driver() && r.limiter.OK() && r.found()[gpu].Parent == "":
+	case o.driver() && r.limiter.OK() && r.gpus.Devices()[gpu].Parent == "":
 		by := "driver limit per container"
 		if o.Burst {
 			by += ", up to the free room"
@@ -227,7 +227,7 @@ func (r *Runner) tiers(gpu model.GPUID) (in []string, not []string) {
 	default:
 		not = append(not, "no driver limit: "+r.limiter.Why)
 	}
-	_, why := r.sharingOf(r.found()[gpu])
+	_, why := r.sharingOf(r.gpus.Devices()[gpu])
 	switch m := r.opt.MPS; {
 	case why != "":
 		not = append(not, "no MPS limit: "+why)

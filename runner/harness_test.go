@@ -20,6 +20,7 @@ import (
 	"carma/runner/clock"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/machine"
 	"carma/runner/tasklog"
 	"carma/runner/verify"
 
@@ -185,7 +186,7 @@ func (g *rig) start() {
 		g.Runner.owners.root = g.proc
 	}
 	if g.sys != "" {
-		g.Runner.hostMem.root = g.sys
+		g.Runner.hostMem = machine.NewMemory(g.sys)
 	}
 	g.Runner.ServePage(g.page)
 	socket := filepath.Join(g.dir, "s")

@@ -54,9 +54,9 @@ func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool
 			l.Text = cmp.Or(ev.By, "carma") + " moved it to the end of the queue"
 		}
 	case model.Pinned:
-		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.gpusText(ev.GPUs))
+		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.gpus.Text(ev.GPUs))
 		if ev.By == "" { // the submission named the GPUs
-			l.Text = "it is bound to " + r.gpusText(ev.GPUs)
+			l.Text = "it is bound to " + r.gpus.Text(ev.GPUs)
 		}
 	case model.SuspendAsked:
 		l.Text = cmp.Or(ev.By, "carma") + " asked to suspend it"
@@ -66,7 +66,7 @@ func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool
 	case model.SuspendedOutOfBand:
 		l.Attempt, l.Text = ev.Attempt, words.Reason(model.Reason{Code: model.ReasonFoundAway})
 	case model.DevicesChecked:
-		l.Attempt, l.Text = ev.Attempt, deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpusText)
+		l.Attempt, l.Text = ev.Attempt, deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpus.Text)
 	case model.SuspendDone:
 		l.Attempt, l.Text = ev.Attempt, "is suspended"
 		if ev.Failure != "" {
@@ -115,7 +115,7 @@ func (r *Runner) decisionText(id model.TaskID, d model.Decision) (l historyLine)
 	case model.Resume:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "comes back "+r.grantsText(d.Grants, d.Alone)
 		if len(d.Grants) > 0 && !slices.ContainsFunc(d.Grants, func(g model.Grant) bool { return slices.Contains(d.From, g.GPU) }) {
-			l.Text += ", moved from " + r.gpusText(d.From)
+			l.Text += ", moved from " + r.gpus.Text(d.From)
 		}
 	case model.Idle:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "works again"
@@ -127,7 +127,7 @@ func (r *Runner) decisionText(id model.TaskID, d model.Decision) (l historyLine)
 			l.Text = what + d.Since.Time().Local().Format("2006-01-02 15:04")
 		}
 	case model.GrantExceeded:
-		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.gpusText([]model.GPUID{d.GPU}), d.Grant, d.Booked)
+		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.gpus.Text([]model.GPUID{d.GPU}), d.Grant, d.Booked)
 	case model.Finish:
 		of, l.Text, why = d.Task.ID, string(d.Task.Phase), d.Task.Reason
 	default:
@@ -223,8 +223,6 @@ func taskUpdateText(c *model.TaskUpdate) string {
 	return cmp.Or(strings.Join(parts, ", "), "its name or labels")
 }
 
-func (r *Runner) gpusText(ids []model.GPUID) string { return words.GPUs(ids, r.gpuIndex) }
-
 // grantsText describes the GPUs and the memory of grants.
 func (r *Runner) grantsText(grants []model.Grant, alone bool) string {
 	if len(grants) == 0 {
@@ -235,7 +233,7 @@ func (r *Runner) grantsText(grants []model.Grant, alone bool) string {
 	for _, g := range grants {
 		ids, most = append(ids, g.GPU), max(most, g.Memory)
 	}
-	text := "on " + r.gpusText(ids)
+	text := "on " + r.gpus.Text(ids)
 	switch {
 	case alone:
 		return text + ", alone there"

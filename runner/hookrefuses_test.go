@@ -32,7 +32,7 @@ func TestHookThatRefuses(t *testing.T) {
 		g.driver = toolkit{g.engine}
 	})
 	g.script("train", printing(0))
-	mode := func() containers.Attach { m, _, _ := g.attach(); return m }
+	mode := func() containers.Attach { m, _, _ := g.attaching.Mode(); return m }
 	if mode() != containers.AttachDeviceRequest {
 		t.Fatalf("at first: %s", mode())
 	}

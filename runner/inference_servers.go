@@ -44,7 +44,7 @@ func (r *Runner) recognise(rec *record.Record, read *command.Reading) (line []st
 func (r *Runner) takesLine(rec *record.Record) string {
 	f, mem := rec.Takes, units.Bytes(rec.Submit.Mem)
 	what := fmt.Sprintf("%s (%s)", f.Name, f.By)
-	least, _ := r.capacities()
+	least, _ := r.gpus.Capacities()
 	switch {
 	case f.Share == 0:
 		return what + ": " + f.Note
@@ -61,7 +61,7 @@ func (r *Runner) takesLine(rec *record.Record) string {
 // false if the task's memory is estimated by another method.
 func (r *Runner) taken(rec *record.Record) (e estimator.Estimate, ok bool) {
 	f := rec.Takes
-	least, most := r.capacities()
+	least, most := r.gpus.Capacities()
 	if f == nil || f.Share <= 0 || rec.Submit.Mem > 0 || rec.Submit.Exclusive || least <= 0 {
 		return e, false
 	}
@@ -85,16 +85,10 @@ func (r *Runner) takesOf(f *servers.Found, capacity units.Bytes) units.Bytes {
 	return min(capacity, capacity.Scale(f.Share)+units.Bytes(f.Beside))
 }
 
-// capacities returns the capacities of the smallest and the largest GPU.
-func (r *Runner) capacities() (least, most units.Bytes) {
-	known := r.known()
-	return known.least, known.most
-}
-
 // canSetShare reports whether the program can be limited to an amount of memory on every
 // GPU.
 func (r *Runner) canSetShare(f *servers.Found, memory units.Bytes) bool {
-	_, most := r.capacities()
+	_, most := r.gpus.Capacities()
 	return given(f, memory, most) != ""
 }
 
@@ -117,7 +111,7 @@ func (w *worker) setShare(spec *containers.Spec) {
 	}
 	least, largest := w.mostGranted(), units.Bytes(0)
 	for _, g := range w.launch.Grants {
-		least, largest = min(least, g.Memory), max(largest, w.capacity(g.GPU))
+		least, largest = min(least, g.Memory), max(largest, w.gpus.Capacity(g.GPU))
 	}
 	share := given(f, least, largest)
 	switch {

@@ -122,8 +122,8 @@ func TestTakesOfKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, grant := range rec.Task.Attempts[0].Grants {
-		if half := g.capacity(grant.GPU) / 2; grant.Memory < half || grant.Memory > half+units.MiB {
-			t.Errorf("%s of %s granted", grant.Memory, g.capacity(grant.GPU))
+		if half := g.gpus.Capacity(grant.GPU) / 2; grant.Memory < half || grant.Memory > half+units.MiB {
+			t.Errorf("%s of %s granted", grant.Memory, g.gpus.Capacity(grant.GPU))
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestComing(t *testing.T) {
 		nodes, missing := node()
 		return slices.Equal(nodes, []string{"n1 GPU-a time-slicing", "n2 GPU-b time-slicing"}) && slices.Equal(missing, []bool{true, false})
 	})
-	if got := g.capacity("GPU-a"); got != 40*units.GiB {
+	if got := g.gpus.Capacity("GPU-a"); got != 40*units.GiB {
 		t.Errorf("of the missing GPU only %s is known", got)
 	}
 	c.have(a, b)

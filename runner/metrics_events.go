@@ -61,13 +61,13 @@ func (r *Runner) observeFaults(ev model.Sampled) {
 		r.faulty = map[model.GPUID]bool{}
 		for _, g := range ev.GPUs {
 			r.faulty[g.ID] = g.Fault != ""
-			r.pages.Watch(strconv.Itoa(r.devices()[g.ID].Index), string(g.ID))
+			r.pages.Watch(strconv.Itoa(r.gpus.Infos()[g.ID].Index), string(g.ID))
 		}
 		return
 	}
 	for _, g := range ev.GPUs {
 		if g.Fault != "" && !r.faulty[g.ID] {
-			r.pages.Fault(strconv.Itoa(r.devices()[g.ID].Index), string(g.ID))
+			r.pages.Fault(strconv.Itoa(r.gpus.Infos()[g.ID].Index), string(g.ID))
 		}
 		r.faulty[g.ID] = g.Fault != ""
 	}

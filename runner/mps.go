@@ -37,7 +37,7 @@ func (w *worker) mpsGroup() *mps.Group {
 	}
 	var gpus []string
 	for _, g := range w.launch.Grants {
-		if how, _ := m.on(w.found()[g.GPU]); how != model.SharingMPS && how != model.SharingUsers {
+		if how, _ := m.on(w.gpus.Devices()[g.GPU]); how != model.SharingMPS && how != model.SharingUsers {
 			return nil
 		}
 		gpus = append(gpus, string(g.GPU))

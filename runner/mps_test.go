@@ -16,6 +16,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/inventory"
 	"carma/runner/mps"
 	"carma/runner/record"
 )
@@ -218,7 +219,7 @@ func TestContainerUser(t *testing.T) {
 // per-user MPS server, but of a server for all users.
 func TestNamedUser(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		r := &Runner{opt: Options{MPS: &MPS{Groups: &mps.Groups{Dir: "/m", Shared: shared}}}}
+		r := &Runner{gpus: &inventory.GPUs{}, opt: Options{MPS: &MPS{Groups: &mps.Groups{Dir: "/m", Shared: shared}}}}
 		w := &worker{Runner: r, rec: &record.Record{ImageUser: "nobody"}, launch: model.Launch{Attempt: 1, Grants: []model.Grant{{GPU: "GPU-a"}}}}
 		if got := w.mpsGroup() != nil; got != shared {
 			t.Errorf("shared %v: it is a client: %v", shared, got)

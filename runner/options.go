@@ -10,6 +10,7 @@ import (
 	"carma/runner/deviceaccess"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/machine"
 	"carma/runner/tasklog"
 
 	"github.com/rs/zerolog"
@@ -74,7 +75,7 @@ type Options struct {
 	// the built-in texts.
 	OOMTexts []string
 	// Bounds limits one task's use of the machine.
-	Bounds Bounds
+	Bounds machine.Bounds
 	// PerUser limits one user's use of the daemon.
 	PerUser PerUser
 	// AdminGroup names the group of the administrators, see package rights. If empty, only

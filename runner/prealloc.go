@@ -26,7 +26,7 @@ func (r *Runner) preallocates(rec *record.Record, now units.Instant) bool {
 // smallest returns the capacity of the smallest GPU of an attempt.
 func (r *Runner) smallest(a *model.Attempt) (least units.Bytes) {
 	for i, g := range a.Grants {
-		if c := r.capacity(g.GPU); i == 0 || c < least {
+		if c := r.gpus.Capacity(g.GPU); i == 0 || c < least {
 			least = c
 		}
 	}

@@ -113,7 +113,7 @@ func (r *Runner) viewSick(s breaker.BreakerView) api.Trouble {
 		Since: s.Since.Time(), Failures: s.Failures, Text: "the container engine starts nothing: " + s.Cause,
 	}
 	if s.GPU != "" {
-		at := r.gpuRef(s.GPU).Index
+		at := r.gpus.Ref(s.GPU).Index
 		x.Scope, x.GPU = troubleGPU, &at
 		x.Text = fmt.Sprintf("GPU %d starts no containers: %s", at, s.Cause)
 	}

@@ -9,6 +9,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/loop"
+	"carma/runner/machine"
 	"carma/runner/record"
 	"carma/runner/tasklog"
 )
@@ -27,7 +28,7 @@ type Live struct {
 	Open          bool
 	OOMTexts      []string // see [Options]
 	Fittings      Fittings
-	Bounds        Bounds // for tasks that are submitted or started later
+	Bounds        machine.Bounds // for tasks that are submitted or started later
 	Keep          Keep
 	Probing       Probing // except Run
 	// Output limits the stored output. Nil means no change.
@@ -45,7 +46,7 @@ func liveOf(o *Options) (*Live, error) {
 		Fittings: o.Fittings, HostTasks: o.HostTasks, HostFolders: slices.Clone(o.HostFolders), Open: o.Open, OOMTexts: slices.Clone(o.OOMTexts), Keep: o.Keep, Probing: o.Probing,
 	}
 	var err error
-	l.Bounds, err = o.Bounds.on(machine())
+	l.Bounds, err = o.Bounds.On(machine.Size())
 	return &l, firstError(err, l.Fittings.check())
 }
 
@@ -55,17 +56,17 @@ func (r *Runner) Reconfigure(ctx context.Context, options model.Options, live Li
 	if err := mapper.Validate(options); err != nil {
 		return err
 	}
-	bounds, err := live.Bounds.on(machine())
+	bounds, err := live.Bounds.On(machine.Size())
 	err = firstError(err, live.Fittings.check())
 	if err != nil {
 		return err
 	}
 	err = r.loop.Do(ctx, &loop.Change{Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		events := []model.Event{model.Configured{At: now, Options: options, Format: model.DecisionFormat, Program: r.opt.Version}}
-		is, books := bounds.host(r.opt.SetSpeed != nil)
-		was, booked := r.live().Bounds.host(r.opt.SetSpeed != nil)
+		is, books := bounds.Host(r.opt.SetSpeed != nil)
+		was, booked := r.live().Bounds.Host(r.opt.SetSpeed != nil)
 		if is != was || books != booked {
-			events = append(events, hostsFound(now, is, books))
+			events = append(events, bounds.HostsFound(now, r.opt.SetSpeed != nil))
 		}
 		return events, nil, nil
 	}})

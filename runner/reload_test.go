@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/access"
 	"carma/runner/api"
+	"carma/runner/machine"
 	"carma/runner/request"
 	"carma/runner/tasklog"
 )
@@ -48,11 +49,11 @@ func TestReconfigureMore(t *testing.T) {
 	first := g.run(api.Submit{Image: "ok"})
 	g.finished(first)
 	next := *g.live()
-	next.Bounds = Bounds{Most: Share{CPUs: 1 << 20}}
+	next.Bounds = machine.Bounds{Most: machine.Share{CPUs: 1 << 20}}
 	if err := g.Reconfigure(g.ctx(), g.opt.Mapper, next); err == nil {
 		t.Error("more processors than there are were taken")
 	}
-	next.Bounds = Bounds{Most: Share{Pids: 77}}
+	next.Bounds = machine.Bounds{Most: machine.Share{Pids: 77}}
 	next.Open, next.Keep, next.PerUser.Connections = true, Keep{Tasks: 1}, 5
 	next.Probing.When = ProbeNever
 	next.Output = &tasklog.Limits{Attempt: 2 * tasklog.MinLimit}

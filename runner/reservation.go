@@ -116,7 +116,7 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]mode
 	}
 	for _, id := range ids {
 		if clashes(id) > 0 {
-			return nil, request.Errorf(409, "GPU %d is reserved at that time already; carma reservations lists what is", r.gpuRef(id).Index)
+			return nil, request.Errorf(409, "GPU %d is reserved at that time already; carma reservations lists what is", r.gpus.Ref(id).Index)
 		}
 	}
 	return ids, nil
@@ -152,7 +152,7 @@ func (r *Runner) reservationView(v model.Reservation) api.Reservation {
 		out.For = "@" + v.Account
 	}
 	for _, id := range v.GPUs {
-		out.GPUs = append(out.GPUs, r.gpuRef(id))
+		out.GPUs = append(out.GPUs, r.gpus.Ref(id))
 	}
 	slices.SortFunc(out.GPUs, func(a, b api.GPURef) int { return cmp.Compare(a.Index, b.Index) })
 	return out

@@ -111,12 +111,12 @@ func (w *worker) resize(ctx context.Context, id string) {
 func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) error {
 	var spec containers.Spec
 	sub, share := w.booked()
-	w.live().Bounds.bound(&spec, sub, share)
+	w.live().Bounds.Bound(&spec, sub, share)
 	if spec.Memory == 0 {
 		return nil
 	}
 	to := units.Bytes(spec.Memory) + more
-	if used, ok := w.hostMem.now(w.key()); ok && used > to {
+	if used, ok := w.hostMem.Now(w.key()); ok && used > to {
 		return fmt.Errorf("it uses %s of host memory now, more than %s", used, to)
 	}
 	return w.limits(ctx, "set the memory of a container", func(ctx context.Context, r containers.Resizer) error {
@@ -127,7 +127,7 @@ func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) err
 func (w *worker) setCPUs(ctx context.Context, id string) error {
 	var spec containers.Spec
 	sub, share := w.booked()
-	w.live().Bounds.bound(&spec, sub, share)
+	w.live().Bounds.Bound(&spec, sub, share)
 	return w.limits(ctx, "set the processors of a container", func(ctx context.Context, r containers.Resizer) error {
 		return r.SetCPUs(ctx, id, spec.CPUs, spec.CPUWeight)
 	})
@@ -166,7 +166,7 @@ func (r *Runner) canResize(t *model.Task, ask model.HostAsk) error {
 	if a == nil {
 		return nil
 	}
-	if used, ok := r.hostMem.now(gpu.AttemptKey{Task: t.ID, Attempt: a.N}); ok && ask.Memory > 0 && used > ask.Memory {
+	if used, ok := r.hostMem.Now(gpu.AttemptKey{Task: t.ID, Attempt: a.N}); ok && ask.Memory > 0 && used > ask.Memory {
 		return request.Errorf(409, "--host-mem %s: task %d uses %s of host memory now; write more than that", ask.Memory, t.ID, used)
 	}
 	if no := r.loop.State().CannotResize(t.ID, ask); no.Code != "" {

@@ -8,6 +8,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/machine"
 	"carma/runner/verify"
 )
 
@@ -15,7 +16,7 @@ import (
 // the container's limits change at once, an amount above the machine's is refused, and the next
 // daemon sets the limits again.
 func TestHostResized(t *testing.T) {
-	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
+	g := newRig(t, func(g *rig) { g.opt.Bounds.All = machine.Share{HostMem: units.GiB, CPUs: 1} })
 	task := must[api.Task](t)
 	g.script("busy", untilStopped)
 	first := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB), HostMem: 512 << 20})

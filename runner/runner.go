@@ -26,7 +26,9 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/httplimit"
+	"carma/runner/inventory"
 	"carma/runner/loop"
+	"carma/runner/machine"
 	"carma/runner/messages"
 	"carma/runner/metrics"
 	"carma/runner/monitor"
@@ -54,8 +56,6 @@ type Runner struct {
 	checked  checked
 	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
-	// hookRefuses is set if NVIDIA's hook has refused a device request.
-	hookRefuses atomic.Bool
 	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
 	canaryRuns bool
 	monitor    *monitor.Monitor
@@ -64,13 +64,13 @@ type Runner struct {
 	pull       *pull.Puller
 	probers    probers
 	trials     trials
-	gpus       atomic.Pointer[inventory]
-	boot       string // of the machine, or "" if unknown
+	gpus       *inventory.GPUs
+	attaching  *inventory.Attachment // of GPUs to containers
 	owners     *owners
 	ports      *portBook
 	limiter    limiter
 	sharing    sharing
-	hostMem    *hostMemory
+	hostMem    *machine.Memory
 	access     *deviceaccess.Watcher
 	ready      readiness                         // whether suspending works
 	users      func(uid, gid int) request.Caller // looks up a user of the system
@@ -131,7 +131,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		names:     map[string]bool{},
 		owners:    newOwners(),
 		ports:     newPortBook(),
-		hostMem:   newHostMemory("/"),
+		hostMem:   machine.NewMemory("/"),
 		jobs:      newJobs(),
 		followers: throughput.NewFollowers(deps.Clock),
 		consoles:  console.New(),
@@ -163,10 +163,10 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		s.SetOwner(r.owners.owner)
 	}
 	up := clock.ReadUptime()
-	r.boot = cmp.Or(opt.Boot, up.Boot)
-	if err := r.findGPUs(ctx); err != nil {
+	if r.gpus, err = inventory.New(ctx, deps.GPUs, cmp.Or(opt.Boot, up.Boot), deps.Log); err != nil {
 		return nil, err
 	}
+	r.attaching = inventory.NewAttachment(r.gpus, opt.Attach, deps.Driver.Name(), r.engine.Info)
 	r.engine.Probe(ctx)
 	if err := r.findLimits(ctx); err != nil {
 		return nil, err
@@ -183,7 +183,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if r.helpers, err = r.newHelpers(); err != nil {
 		return nil, err
 	}
-	r.remember(ctx)
+	for _, id := range r.gpus.Remember(ctx, r.loop.State().GPUs()) {
+		r.monitor.MarkBroken(id)
+	}
 	if err := r.restoreClock(up); err != nil {
 		return nil, err
 	}
@@ -245,7 +247,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.engine.Watch(r.work, r.engineChanged) })
 	r.side.Go(func() { r.monitor.Run(r.work, r.sampled) })
 	r.side.Go(func() { r.access.Run(r.work) })
-	r.side.Go(func() { r.followGPUs(r.work) })
+	r.side.Go(func() { r.gpus.Follow(r.work, r.gpusChanged) })
 	r.side.Go(func() { r.recordWaits(r.work) })
 	r.side.Go(func() { r.followers.Report(r.work, r.loop) })
 	r.side.Go(func() { r.reconcileLater(r.work) })
@@ -299,7 +301,7 @@ func (r *Runner) journalStartup(ctx context.Context) ([]*loop.Change, error) {
 		loop.Fact(model.Configured{At: now, Options: r.opt.Mapper, Format: model.DecisionFormat, Program: r.opt.Version}), loop.Fact(r.gpusFound(now)),
 		loop.Fact(model.EngineChanged{At: now, Up: up, Reason: why}),
 	}
-	if found := r.hostsFound(now); len(found.Hosts) > 0 || slices.ContainsFunc(r.loop.State().Hosts(), func(h model.Host) bool { return h.Known }) {
+	if found := r.live().Bounds.HostsFound(now, r.opt.SetSpeed != nil); len(found.Hosts) > 0 || slices.ContainsFunc(r.loop.State().Hosts(), func(h model.Host) bool { return h.Known }) {
 		changes = slices.Insert(changes, 2, loop.Fact(found))
 	}
 	return r.loop.Apply(changes)

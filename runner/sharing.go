@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -151,17 +150,13 @@ func (m *MPS) on(d gpu.Device) (how model.Sharing, why string) {
 func (r *Runner) gpusFound(now units.Instant) model.GPUsFound {
 	found := model.GPUsFound{At: now}
 	told := map[model.GPUID]model.Sharing{}
-	known := r.known()
-	for id, g := range known.devices {
-		if known.gone[id] {
-			continue
-		}
-		g.Sharing, _ = r.sharingOf(known.found[id])
-		g.Suspend, g.SuspendAlone, _ = r.suspendKind(known.found[id])
-		told[id] = g.Sharing
+	for _, g := range r.gpus.Listed() {
+		d := r.gpus.Devices()[g.ID]
+		g.Sharing, _ = r.sharingOf(d)
+		g.Suspend, g.SuspendAlone, _ = r.suspendKind(d)
+		told[g.ID] = g.Sharing
 		found.GPUs = append(found.GPUs, g)
 	}
-	slices.SortFunc(found.GPUs, func(a, b model.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
 	r.sharing.mu.Lock()
 	defer r.sharing.mu.Unlock()
 	r.sharing.told = told
@@ -175,7 +170,7 @@ func (r *Runner) reportSharing() {
 		return // without MPS the sharing does not change
 	}
 	changed := false
-	for id, d := range r.found() {
+	for id, d := range r.gpus.Devices() {
 		how, _ := r.sharingOf(d)
 		r.sharing.mu.Lock()
 		told, ok := r.sharing.told[id]
@@ -183,10 +178,15 @@ func (r *Runner) reportSharing() {
 		changed = changed || ok && told != how
 	}
 	if changed {
-		r.loop.Post(&loop.Change{Keep: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-			return []model.Event{r.gpusFound(now)}, nil, nil
-		}})
+		r.gpusChanged()
 	}
+}
+
+// gpusChanged reports the GPUs, and how they are shared, to the mapper.
+func (r *Runner) gpusChanged() {
+	r.loop.Post(&loop.Change{Keep: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		return []model.Event{r.gpusFound(now)}, nil, nil
+	}})
 }
 
 // joinMPS decides whether an attempt is a client of MPS, and starts the control daemon of

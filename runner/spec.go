@@ -53,7 +53,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		GPUMemory:       int64(grant),
 		Park:            len(w.limited()) > 0,
 	}
-	w.live().Bounds.bound(&spec, sub, w.launch.Host)
+	w.live().Bounds.Bound(&spec, sub, w.launch.Host)
 	if w.opt.NearCPUs {
 		spec.CPUSet = w.nearCPUs()
 	}

@@ -47,7 +47,7 @@ type admission struct {
 // prepare checks a task, looks its image up and predicts its use of GPUs. It
 // also returns warnings.
 func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) (*admission, []string, error) {
-	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), checkLeave(s), r.channels.CheckSubmit(who, &s), r.checkContainerOptions(ctx, who, s), r.authz.SetVisibility(&s)); err != nil {
+	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.Check(s), checkLeave(s), r.channels.CheckSubmit(who, &s), r.checkContainerOptions(ctx, who, s), r.authz.SetVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
 	warn := r.ipcLine(&s)

@@ -31,7 +31,7 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 			return helpers.Limits{Suites: u.Suites, Helpers: u.Helpers, Volumes: u.Volumes, Pull: r.live().Pull, Grace: r.live().StopGrace}
 		},
 		Machine: helperBooks{r}, Booked: helperBooks{r}.suites(),
-		Bound:   func(spec *containers.Spec, s *api.Submit) { r.live().Bounds.boundHelper(spec, *s) },
+		Bound:   func(spec *containers.Spec, s *api.Submit) { r.live().Bounds.BoundHelper(spec, *s) },
 		Place:   r.placeHelper,
 		Give:    r.giveFiles,
 		Shown:   r.canGiveFiles,
@@ -167,7 +167,7 @@ func (r *Runner) checkHelper(who request.Caller, h *api.Helper) error {
 	if wrong := s.Check(); wrong != nil {
 		return request.Errorf(422, "%v", wrong)
 	}
-	return firstError(checkTexts(s), r.live().Bounds.check(s), checkMountPaths(s.Mounts))
+	return firstError(checkTexts(s), r.live().Bounds.Check(s), checkMountPaths(s.Mounts))
 }
 
 // refusedHelpers converts a refusal of package helpers to an API error.

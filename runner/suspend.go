@@ -17,7 +17,7 @@ func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 	o := w.opt.Suspending
 	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: usesIn(w.monitor.Readings()), MPS: w.mpsGroup() != nil, Bytes: int64(bytes)}
 	for _, g := range w.grants() {
-		f.MIG = f.MIG || w.found()[g.GPU].Parent != ""
+		f.MIG = f.MIG || w.gpus.Devices()[g.GPU].Parent != ""
 	}
 	return f
 }

@@ -81,7 +81,7 @@ func (r *Runner) suspensionView(t *model.Task) *api.Suspension {
 		v.HeldBy = cmp.Or(t.Hold.By, "carma")
 	}
 	for _, g := range s.From {
-		v.From = append(v.From, r.gpuRef(g.GPU))
+		v.From = append(v.From, r.gpus.Ref(g.GPU))
 	}
 	return v
 }

@@ -112,7 +112,7 @@ func (r *Runner) runsOf(rec *record.Record, since, until time.Time) (runs []api.
 			Outcome: string(a.Class), Again: string(a.Reason.Code), Suspended: suspendedFor(&rec.Task, a, r.Clock.Now()), Back: instant(a.Back), Peak: int64(a.Peak),
 		}
 		for _, g := range a.Grants {
-			run.GPUs = append(run.GPUs, r.gpuRef(g.GPU).Index)
+			run.GPUs = append(run.GPUs, r.gpus.Ref(g.GPU).Index)
 			run.Grant = max(run.Grant, int64(g.Memory))
 		}
 		if s := rec.Task.Suspension; s != nil && a.Ended == 0 {
@@ -120,7 +120,7 @@ func (r *Runner) runsOf(rec *record.Record, since, until time.Time) (runs []api.
 			if rec.Task.Phase == model.Suspended {
 				run.GPUs = run.GPUs[:0]
 				for _, g := range s.From {
-					run.GPUs = append(run.GPUs, r.gpuRef(g.GPU).Index)
+					run.GPUs = append(run.GPUs, r.gpus.Ref(g.GPU).Index)
 				}
 			}
 		}
@@ -140,7 +140,7 @@ func (r *Runner) addRunIntervals(run *api.Run, rec *record.Record, a *model.Atte
 	for _, away := range a.Absences {
 		stay := api.Stay{From: from, Until: away.From.Time()}
 		for _, g := range away.GPUs {
-			stay.GPUs = append(stay.GPUs, r.gpuRef(g).Index)
+			stay.GPUs = append(stay.GPUs, r.gpus.Ref(g).Index)
 		}
 		run.Stays, from = append(run.Stays, stay), away.To.Time()
 	}

@@ -81,7 +81,7 @@ func (p *usageArchive) attempt(rec *record.Record, a *model.Attempt) {
 		return
 	}
 	if a.Class == model.ExitGPUOOM {
-		p.row(rec, to, new(p.r.gpuRef(a.Grants[0].GPU).Index)).OOMs++
+		p.row(rec, to, new(p.r.gpus.Ref(a.Grants[0].GPU).Index)).OOMs++
 	}
 	whole := to.Sub(from).Seconds()
 	away := 0.0 // share of the attempt's time in which it was suspended, as if spread evenly
@@ -93,7 +93,7 @@ func (p *usageArchive) attempt(rec *record.Record, a *model.Attempt) {
 		passed := end.Sub(from).Seconds()
 		ran := passed * (1 - away)
 		for _, g := range a.Grants {
-			u := p.row(rec, from, new(p.r.gpuRef(g.GPU).Index))
+			u := p.row(rec, from, new(p.r.gpus.Ref(g.GPU).Index))
 			u.GPUSeconds += ran
 			u.AwaySeconds += passed * away
 			switch {

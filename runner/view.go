@@ -20,6 +20,7 @@ import (
 	"carma/runner/energy"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/machine"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -179,30 +180,17 @@ func (r *Runner) viewAttempt(id model.TaskID, a *model.Attempt) api.Attempt {
 		N: a.N, Starts: a.Starts, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
 		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
 		Peak: int64(a.Peak), Blameless: a.NotAtFault, Message: a.Message,
-		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code), Host: shareView(a), Leaves: a.Leaves,
+		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code), Host: machine.ViewShare(a), Leaves: a.Leaves,
 	}
 	for _, g := range a.Grants {
-		v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))
+		v.GPUs = append(v.GPUs, r.gpus.Ref(g.GPU))
 		v.Grant = max(v.Grant, int64(g.Memory))
 	}
 	if a.Devices != nil {
-		v.Devices = deviceaccess.Text(a.Devices, r.gpusText)
+		v.Devices = deviceaccess.Text(a.Devices, r.gpus.Text)
 	}
 	return v
 }
-
-func (r *Runner) gpuRef(id model.GPUID) api.GPURef {
-	ref := api.GPURef{UUID: string(id), Index: -1}
-	if d, ok := r.devices()[id]; ok {
-		ref.Index = d.Index
-	}
-	return ref
-}
-
-// gpuIndex returns the index of a GPU, or -1 if it is unknown.
-func (r *Runner) gpuIndex(id model.GPUID) int { return r.gpuRef(id).Index }
-
-func (r *Runner) capacity(id model.GPUID) units.Bytes { return r.devices()[id].Capacity }
 
 // instant converts an instant for people; 0 is the zero time.
 func instant(t units.Instant) time.Time {

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/access"
 	"carma/runner/api"
+	"carma/runner/machine"
 	"carma/runner/request"
 	"carma/runner/rights"
 )
@@ -161,7 +162,7 @@ func TestImpossibleTexts(t *testing.T) {
 func TestShares(t *testing.T) {
 	g := newRig(t)
 	live := *g.live()
-	live.Bounds, _ = Bounds{Default: Share{Pids: 100}}.on(Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})
+	live.Bounds, _ = machine.Bounds{Default: machine.Share{Pids: 100}}.On(machine.Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})
 	g.set.Store(&live)
 	g.script("ok", printing(0))
 	for words, s := range map[string]api.Submit{
@@ -175,10 +176,10 @@ func TestShares(t *testing.T) {
 		s.Image = "ok"
 		g.refusedAs(ann, s, 422, words)
 	}
-	if _, err := (Bounds{Most: Share{Pids: 2000}}).on(Share{HostMem: units.GiB, CPUs: 1, Pids: 1000}); err == nil || !strings.Contains(err.Error(), "max-pids: more than 1000") {
+	if _, err := (machine.Bounds{Most: machine.Share{Pids: 2000}}).On(machine.Share{HostMem: units.GiB, CPUs: 1, Pids: 1000}); err == nil || !strings.Contains(err.Error(), "max-pids: more than 1000") {
 		t.Errorf("a setting above the machine's own: %v", err)
 	}
-	if _, err := (Bounds{Default: Share{CPUs: 3}, Most: Share{CPUs: 2}}).on(Share{HostMem: units.GiB, CPUs: 4, Pids: 1000}); err == nil || !strings.HasPrefix(err.Error(), "cpus: more than 2") {
+	if _, err := (machine.Bounds{Default: machine.Share{CPUs: 3}, Most: machine.Share{CPUs: 2}}).On(machine.Share{HostMem: units.GiB, CPUs: 4, Pids: 1000}); err == nil || !strings.HasPrefix(err.Error(), "cpus: more than 2") {
 		t.Errorf("a default above the most: %v", err)
 	}
 }

@@ -4,14 +4,15 @@ import (
 	"context"
 	"os"
 
-	"github.com/rs/zerolog"
-
 	"carma/cmd/carma/settings"
 	"carma/estimator/probe"
 	"carma/mapper/model"
 	"carma/runner"
 	"carma/runner/access"
+	"carma/runner/machine"
 	"carma/runner/notify"
+
+	"github.com/rs/zerolog"
 )
 
 // reloading reads the configuration again on SIGHUP.
@@ -93,12 +94,12 @@ func liveOf(config settings.Config) runner.Live {
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup, ClusterAdmins: config.KubernetesAdmins,
 		HostTasks: config.HostTasks, HostFolders: config.HostFolders,
 		Fittings: runner.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == access.VisibilityOpen, OOMTexts: config.OOMTexts,
-		Bounds: runner.Bounds{
+		Bounds: machine.Bounds{
 			Elsewhere: inCluster(config),
-			Default:   runner.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},
-			Most:      runner.Share{HostMem: config.MaxHostMem, CPUs: config.MaxCPUs, Pids: config.MaxPids, ShmSize: config.MaxShmSize},
-			All:       runner.Share{HostMem: config.AllHostMem, CPUs: config.AllCPUs},
-			Helper:    runner.HelperBounds{HostMem: config.HelperHostMem, Reserve: config.HelperReserve, CPUs: config.HelperCPUs},
+			Default:   machine.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},
+			Most:      machine.Share{HostMem: config.MaxHostMem, CPUs: config.MaxCPUs, Pids: config.MaxPids, ShmSize: config.MaxShmSize},
+			All:       machine.Share{HostMem: config.AllHostMem, CPUs: config.AllCPUs},
+			Helper:    machine.HelperBounds{HostMem: config.HelperHostMem, Reserve: config.HelperReserve, CPUs: config.HelperCPUs},
 		},
 		PerUser: runner.PerUser{
 			Tasks: config.UserTasks, Bytes: config.UserBytes, High: config.UserHigh, Connections: config.UserConnections, MayHigh: config.HighPriority,

@@ -1,4 +1,4 @@
-package runner
+package machine
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ type Share struct {
 	ShmSize units.Bytes // of /dev/shm
 }
 
-// Bounds are the shares of tasks. [Bounds.on] fills in values of 0.
+// Bounds are the shares of tasks. [Bounds.On] fills in values of 0.
 type Bounds struct {
 	Default Share // for a task that requests none
 	Most    Share // the largest that a task may request
@@ -45,9 +45,9 @@ type Bounds struct {
 	total units.Bytes // the machine's memory
 }
 
-// machine returns the size of this machine. HostMem is 0 if the size of the memory is
+// Size returns the size of this machine. HostMem is 0 if the size of the memory is
 // unknown.
-func machine() Share {
+func Size() Share {
 	m := Share{CPUs: float64(runtime.NumCPU()), Pids: 1 << 15}
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
@@ -62,11 +62,11 @@ func machine() Share {
 	return m
 }
 
-// on fills in bounds for a machine, and refuses bounds above its size. Without
+// On fills in bounds for a machine, and refuses bounds above its size. Without
 // a value a task may ask for nine tenths of the memory, so that one task cannot
 // take all of it, for all processors, for half of the processes, and for as
 // much of /dev/shm as of memory.
-func (b Bounds) on(m Share) (Bounds, error) {
+func (b Bounds) On(m Share) (Bounds, error) {
 	if b.Elsewhere { // the resources of the cluster's machines are not known here
 		m.HostMem, m.CPUs = units.TiB<<10, 1<<20
 	}
@@ -87,7 +87,7 @@ func (b Bounds) on(m Share) (Bounds, error) {
 		}
 		return fmt.Errorf("%s: more than %s; write at most that", key, text)
 	}
-	return b, firstError(
+	return b, cmp.Or(
 		over("max-host-mem", float64(b.Most.HostMem), float64(m.HostMem), m.HostMem.String()+", the machine's memory"),
 		over("all-host-mem", float64(b.All.HostMem), float64(m.HostMem), m.HostMem.String()+", the machine's memory"),
 		over("all-cpus", b.All.CPUs, m.CPUs, fmt.Sprintf("%g, the machine's processors", m.CPUs)),
@@ -109,32 +109,41 @@ const (
 	oomUnasked = 700
 )
 
-// host returns the host resources that tasks may allocate, or false if nothing is
+// Host returns the host resources that tasks may allocate, or false if nothing is
 // allocated: GPUs are simulated and nobody has set an amount.
-func (b Bounds) host(simulated bool) (model.HostInfo, bool) {
+func (b Bounds) Host(simulated bool) (model.HostInfo, bool) {
 	if simulated && b.unset || b.total == 0 || b.Elsewhere {
 		return model.HostInfo{}, false
 	}
 	return model.HostInfo{
-		Total: b.total, Memory: b.All.HostMem, CPUs: milli(b.All.CPUs), Most: min(b.Most.HostMem, b.All.HostMem), Limit: b.ask,
+		Total: b.total, Memory: b.All.HostMem, CPUs: Milli(b.All.CPUs), Most: min(b.Most.HostMem, b.All.HostMem), Limit: b.ask,
 	}, true
 }
 
-// milli converts a number of processors to thousandths.
-func milli(cpus float64) int64 { return int64(math.Round(cpus * 1000)) }
+// HostsFound returns the event that says what tasks may allocate.
+func (b Bounds) HostsFound(now units.Instant, simulated bool) model.HostsFound {
+	ev := model.HostsFound{At: now}
+	if info, books := b.Host(simulated); books {
+		ev.Hosts = []model.HostInfo{info}
+	}
+	return ev
+}
 
-// hostAsked returns the host memory, reservation and processors that a submission requests,
+// Milli converts a number of processors to thousandths.
+func Milli(cpus float64) int64 { return int64(math.Round(cpus * 1000)) }
+
+// Asked returns the host memory, reservation and processors that a submission requests,
 // in the mapper's units.
-func hostAsked(s *api.Submit) (memory, reserve units.Bytes, cpus int64) {
-	return units.Bytes(s.HostMem), units.Bytes(s.HostReserve), milli(cmp.Or(s.CPUsReserve, s.CPUs))
+func Asked(s *api.Submit) (memory, reserve units.Bytes, cpus int64) {
+	return units.Bytes(s.HostMem), units.Bytes(s.HostReserve), Milli(cmp.Or(s.CPUsReserve, s.CPUs))
 }
 
 // leastHostMem is the least memory in which a container starts at all.
 const leastHostMem = 16 * units.MiB
 
-// check refuses a share that a task cannot have. The error names the nearest
+// Check refuses a share that a task cannot have. The error names the nearest
 // possible one.
-func (b Bounds) check(s api.Submit) error {
+func (b Bounds) Check(s api.Submit) error {
 	mem := cmp.Or(units.Bytes(s.HostMem), b.Default.HostMem)
 	switch shm := min(b.Most.ShmSize, mem); {
 	case s.HostMem < 0 || s.HostReserve < 0 || s.CPUs < 0 || s.CPUsReserve < 0 || s.Pids < 0 || s.ShmSize < 0:
@@ -163,11 +172,11 @@ func (b Bounds) check(s api.Submit) error {
 // no memory before it is filled.
 const shmElsewhere = int64(8 * units.GiB)
 
-// bound sets the share of a task's container: as requested, else as allocated, else the
+// Bound sets the share of a task's container: as requested, else as allocated, else the
 // default. Without a default /dev/shm may take half of the task's memory: data loaders and
 // NCCL need more than the engines' 64 MiB, and its contents count as the task's memory
 // anyway. It takes memory only as it is written.
-func (b Bounds) bound(spec *containers.Spec, s api.Submit, booked model.HostShare) {
+func (b Bounds) Bound(spec *containers.Spec, s api.Submit, booked model.HostShare) {
 	if b.Elsewhere {
 		spec.Memory, spec.CPUs = s.HostMem, s.CPUs
 		spec.ShmSize = cmp.Or(s.ShmSize, s.HostMem/2, shmElsewhere)

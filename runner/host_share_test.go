@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"carma/containers"
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/helpers"
+	"carma/runner/machine"
 	"carma/runner/request"
 	"carma/runner/verify"
 )
@@ -17,7 +17,7 @@ import (
 // the machine. They survive a restart, are released when their suite no longer exists, and the
 // journal can be verified.
 func TestHelperBooks(t *testing.T) {
-	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
+	g := newRig(t, func(g *rig) { g.opt.Bounds.All = machine.Share{HostMem: units.GiB, CPUs: 1} })
 	g.script("train", untilStopped)
 	book := func(suite string, share helpers.Share, how helpers.How) error {
 		return helperBooks{g.Runner}.Book(g.ctx(), suite, share, how)
@@ -58,33 +58,5 @@ func TestHelperBooks(t *testing.T) {
 	g.stop = nil
 	if v, err := verify.Journal(g.dir, "test"); err != nil || len(v.Faults) > 0 {
 		t.Errorf("%+v, %v", v, err)
-	}
-}
-
-// TestHelperShares: the limits and the allocation of a helper, with settings and without.
-func TestHelperShares(t *testing.T) {
-	m := Share{HostMem: 80 * units.GiB, CPUs: 16, Pids: 1000}
-	for name, c := range map[string]struct {
-		set    HelperBounds
-		ask    api.Submit
-		limit  units.Bytes
-		cpus   float64
-		booked helpers.Share
-	}{
-		"nothing said":  {HelperBounds{}, api.Submit{}, 9 * units.GiB, 4, helpers.Share{HostMem: int64(9 * units.GiB / 8)}},
-		"settings":      {HelperBounds{HostMem: 2 * units.GiB, Reserve: units.GiB, CPUs: 1}, api.Submit{}, 2 * units.GiB, 1, helpers.Share{HostMem: 1 << 30}},
-		"limits":        {HelperBounds{}, api.Submit{HostMem: 3 << 30, CPUs: 2}, 3 * units.GiB, 2, helpers.Share{HostMem: 3 << 30, CPUs: 2}},
-		"reservations":  {HelperBounds{}, api.Submit{HostMem: 3 << 30, HostReserve: 1 << 30, CPUs: 2, CPUsReserve: 0.5}, 3 * units.GiB, 2, helpers.Share{HostMem: 1 << 30, CPUs: 0.5}},
-		"reserves more": {HelperBounds{}, api.Submit{HostReserve: 20 << 30}, 20 * units.GiB, 4, helpers.Share{HostMem: 20 << 30}},
-	} {
-		b, err := Bounds{Helper: c.set}.on(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var spec containers.Spec
-		b.boundHelper(&spec, c.ask)
-		if units.Bytes(spec.Memory) != c.limit || spec.CPUs != c.cpus || b.reserved(&c.ask) != c.booked {
-			t.Errorf("%s: limits %s and %g, booked %+v", name, units.Bytes(spec.Memory), spec.CPUs, b.reserved(&c.ask))
-		}
 	}
 }

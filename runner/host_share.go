@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"context"
+	"slices"
+
+	"carma/internal/units"
+	"carma/mapper"
+	"carma/mapper/model"
+	"carma/mapper/words"
+	"carma/runner/api"
+	"carma/runner/helpers"
+	"carma/runner/loop"
+	"carma/runner/machine"
+	"carma/runner/record"
+	"carma/runner/request"
+)
+
+// helperBooks allocates the machine's memory and processors to helpers.
+type helperBooks struct{ *Runner }
+
+func (b helperBooks) Reserved(s *api.Submit) helpers.Share { return b.live().Bounds.Reserved(s) }
+
+func (b helperBooks) Book(ctx context.Context, suite string, share helpers.Share, how helpers.How) error {
+	ev := model.HelpersBooked{Suite: suite, Memory: units.Bytes(share.HostMem), CPUs: machine.Milli(share.CPUs)}
+	return b.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		if how != helpers.Must {
+			if err := noPlace(b.loop.State().HelpersFit(ev.Node, suite, ev.Memory, ev.CPUs), how); err != nil {
+				return nil, nil, err
+			}
+		}
+		if how == helpers.Look || b.booked(suite) == (model.HelpersShare{Suite: suite, Memory: ev.Memory, CPUs: ev.CPUs}) {
+			return nil, nil, nil
+		}
+		ev.At = now
+		return []model.Event{ev}, nil, nil
+	}})
+}
+
+// noPlace returns the error for helpers that do not fit. It returns nil if they fit. It also
+// returns nil if the caller only checks, and they could fit at another time.
+func noPlace(no model.Reason, how helpers.How) error {
+	switch {
+	case no.Code == "":
+		return nil
+	case no.Code == model.ReasonTooMuchHost:
+		return request.Errorf(422, "its helpers would have %s of host memory booked, and all tasks and helpers together may have %s (all-host-mem); write less as mem_limit, or as reservations", no.Need, no.Of)
+	case no.Code == model.ReasonTooManyCPUs:
+		return request.Errorf(422, "its helpers would have %g processors booked, and all tasks and helpers together may have %g (all-cpus); write less as cpus, or as reservations", machine.Processors(int64(no.More)), machine.Processors(int64(no.Limit)))
+	case how == helpers.Look:
+		return nil
+	}
+	return &helpers.FullError{Text: words.Reason(no)}
+}
+
+// booked returns the resources that the state allocates to a suite, without the measured
+// use. Only the loop calls it.
+func (b helperBooks) booked(suite string) model.HelpersShare {
+	for _, h := range b.loop.State().Hosts() {
+		if i := slices.IndexFunc(h.Helpers, func(o model.HelpersShare) bool { return o.Suite == suite }); i >= 0 {
+			o := h.Helpers[i]
+			o.Used = 0
+			return o
+		}
+	}
+	return model.HelpersShare{Suite: suite}
+}
+
+// suites returns the suites with an allocation. Only the loop calls it, or the start before
+// the loop.
+func (b helperBooks) suites() (names []string) {
+	for _, h := range b.loop.State().Hosts() {
+		for _, o := range h.Helpers {
+			names = append(names, o.Suite)
+		}
+	}
+	return names
+}
+
+func (b helperBooks) Follow(suite, container, id string) {
+	b.hostMem.FollowHelper(suite, container, id)
+}
+
+func (b helperBooks) Forget(suite string) { b.hostMem.ForgetHelpers(suite) }
+
+// hostSample returns the machine's part of a sample, or nil if nothing is allocated.
+func (r *Runner) hostSample() []model.HostSample {
+	if _, books := r.live().Bounds.Host(r.opt.SetSpeed != nil); !books {
+		return nil
+	}
+	return []model.HostSample{r.hostMem.Sample()}
+}
+
+// hostView returns the API form of the machine's memory and processors, or nil if nothing
+// is allocated.
+func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
+	var pages []model.Host
+	err := r.loop.Look(ctx, func(s *mapper.State) { pages = s.Hosts() })
+	i := slices.IndexFunc(pages, func(h model.Host) bool { return h.Known })
+	if err != nil || i < 0 {
+		return nil, err
+	}
+	owners := r.helpers.Owners()
+	return machine.View(pages[i], func(id model.TaskID) string {
+		if rec, _ := r.records.Get(id); rec != nil {
+			return rec.Name
+		}
+		return ""
+	}, func(suite string) string { return owners[suite].Name }), nil
+}
+
+// nearCPUs returns the processors at the NUMA node of an attempt's GPUs. It returns "" if
+// the attempt has no GPU, its GPUs are at several nodes, or the node is unknown.
+func (w *worker) nearCPUs() string {
+	socket := ""
+	for i, grant := range w.launch.Grants {
+		at := w.gpus.Infos()[grant.GPU].Socket
+		if i > 0 && at != socket || at == "" {
+			return ""
+		}
+		socket = at
+	}
+	if socket == "" {
+		return ""
+	}
+	return w.hostMem.NearCPUs(socket)
+}
