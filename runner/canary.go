@@ -81,7 +81,7 @@ func (r *Runner) runCanary(ctx context.Context) (err error) {
 	if _, ok := engine.As[containers.Importer](r.Driver); !ok {
 		return fmt.Errorf("%w: driver %s cannot make its image", errNoCanary, r.Driver.Name())
 	}
-	name, over := r.trialOf("canary")
+	name, over := r.trials.Name("canary")
 	defer over()
 	spec := r.canarySpec(name)
 	id, err := r.createCanary(ctx, spec)

@@ -3,10 +3,8 @@ package runner
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
-	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/journal"
 )
@@ -59,19 +57,4 @@ func (r *Runner) placed() bool {
 		}
 	}
 	return false
-}
-
-// checkClock warns if the daemon's time differs from the wall clock's.
-func (r *Runner) checkClock() api.Check {
-	c := api.Check{Name: "clock", Status: "ok", Detail: "the daemon's time is the wall clock's"}
-	switch ahead := r.Clock.Ahead().Round(time.Second); {
-	case ahead > clock.Slack:
-		c.Status, c.Detail = "warning", fmt.Sprintf("the daemon's time is %s ahead of the wall clock, which was set back", ahead)
-	case ahead < -clock.Slack:
-		c.Status, c.Detail = "warning", fmt.Sprintf("the daemon's time is %s behind the wall clock, which was set forward", -ahead)
-	}
-	if c.Status != "ok" {
-		c.Fix = "set the wall clock right; time limits and delays count the time that really passes"
-	}
-	return c
 }

@@ -1,169 +1,169 @@
 package runner
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"carma/containers"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
-	"carma/runner/engine"
-
-	"golang.org/x/sys/unix"
+	"carma/runner/deviceaccess"
+	"carma/runner/doctor"
+	"carma/runner/gpu"
+	"carma/runner/limits"
+	"carma/runner/record"
+	"carma/runner/request"
+	"carma/runner/suspend"
 )
+
+// newDoctor sets what checks and proves the daemon's parts.
+func (r *Runner) newDoctor() {
+	c := doctor.Config{
+		Driver: r.Driver, Engine: r.engine, Source: r.GPUs, Monitor: r.monitor, Journal: r.Journal, Clock: r.Clock, Look: r.loop.Look,
+		DataDir: r.opt.DataDir, MountDir: r.opt.MountDir, Simulated: r.opt.SetSpeed != nil, Unchecked: r.opt.DeviceAccess == nil,
+	}
+	if m := r.opt.MPS; m != nil {
+		c.MPS, c.AutoMPS = m.Groups, m.Auto
+	}
+	r.doctor = doctor.New(c)
+	r.prover = doctor.NewProver(r.work, &r.side, doctor.ProverConfig{
+		Driver: r.Driver, Engine: r.engine, Trials: r.trials, Attempts: proofs{r}, Clock: r.Clock, Log: r.Log, Look: r.loop.Look,
+		Init: r.opt.Init, Simulated: r.opt.SetSpeed != nil, Suspending: r.opt.Suspending, Support: r.suspending, Calibrate: r.opt.Calibrate,
+	})
+}
 
 // Doctor checks everything the daemon depends on.
-func (r *Runner) Doctor(ctx context.Context) []api.Check {
-	short, cancel := context.WithTimeout(ctx, engine.APILimit) // for the engine
-	defer cancel()
-	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput(), r.channels.Check()}
-	elsewhere := r.live().Bounds.Elsewhere
-	if !elsewhere {
-		checks = slices.Insert(checks, len(checks)-1, r.checkMounts())
-	}
-	if r.opt.SetSpeed != nil {
-		checks = append(checks, r.checkSimtask(short))
-	} else {
-		checks = append(checks, r.checkClock(), r.checkHealth(), r.checkMetrics(), r.checkAttach())
-		if !elsewhere {
-			checks = append(checks, r.checkDeviceAccess(ctx, "/"), r.checkDriverFiles("/"), checkControlGroups())
-		}
-	}
-	checks = append(checks, r.checkProblems()...)
-	return append(append(checks, r.checkNotes()...), r.checkSharing(ctx), r.checkLimits(), r.checkSuspend(), r.checkLedger(ctx))
-}
+func (r *Runner) Doctor(ctx context.Context) []api.Check { return r.doctor.Check(ctx, r.facts) }
 
-func (r *Runner) checkEngine(ctx context.Context) api.Check {
-	c := api.Check{Name: "container engine", Status: "ok"}
-	if up, why := r.engine.Probe(ctx); !up {
-		text, remedy, _ := strings.Cut(why, engine.ToFix)
-		c.Status, c.Detail, c.Fix = "failure", text+"; tasks wait", remedy
-		return c
+// facts returns what only the daemon knows about the things that doctor checks.
+func (r *Runner) facts(ctx context.Context) doctor.Facts {
+	f := doctor.Facts{
+		GPUs: r.doctorGPUs(), Elsewhere: r.live().Bounds.Elsewhere, AllowedMounts: r.live().AllowedMounts, Near: r.engineNear(),
+		Output: r.checkOutput(), Messages: r.channels.Check(),
 	}
-	c.Detail = fmt.Sprintf("%s %s answers", r.Driver.Name(), r.engine.Version())
-	return c
-}
-
-// checkProblems reports the problems that keep tasks from starting, except an engine that
-// does not answer: checkEngine reports that.
-func (r *Runner) checkProblems() []api.Check {
-	var out []api.Check
-	all, _ := r.trouble.now()
-	for _, x := range all {
-		switch {
-		case x.Scope == troubleDaemon:
-			out = append(out, api.Check{Name: "daemon", Status: "warning", Detail: x.Text, Fix: x.Remedy})
-		case x.Code != "down":
-			detail := x.Text
-			if x.Failures > 0 {
-				detail += fmt.Sprintf("; %d starts in a row have failed since %s; the tasks wait and lose nothing", x.Failures, x.Since.Format("2006-01-02 15:04"))
+	f.Attach, f.AttachWhy, f.AttachErr = r.attaching.Mode()
+	f.Checked, f.Damage = r.checked.result()
+	f.Problems, _ = r.trouble.now()
+	f.NoMPS = cmp.Or(r.opt.NoMPS, r.sharing.why(time.Now()))
+	_ = r.loop.Look(ctx, func(s *mapper.State) {
+		for _, t := range s.Tasks() {
+			if a := t.Current(); a != nil && a.Devices != nil {
+				f.Lost = append(f.Lost, fmt.Sprintf("task %d: %s", t.ID, deviceaccess.Text(a.Devices, r.gpus.Text)))
 			}
-			out = append(out, api.Check{Name: "starting containers", Status: "failure", Detail: detail, Fix: x.Remedy})
 		}
+	})
+	return f
+}
+
+// doctorGPUs returns the GPUs by index, with what the daemon decided about them.
+func (r *Runner) doctorGPUs() []doctor.GPU {
+	var out []doctor.GPU
+	for _, d := range r.ordered() {
+		of := doctor.GPU{Device: d, Limits: r.tierText(model.GPUID(d.UUID))}
+		of.Reading, of.Read = r.monitor.Reading(d.UUID)
+		in, _ := r.tiers(model.GPUID(d.UUID))
+		of.Unlimited = in[0] == "nothing"
+		of.Shared, of.NoMPS = r.sharingOf(d)
+		of.Suspend, of.SuspendFix = r.suspending.Text(d, r.sharedByMPS(of.Shared), r.owners.root)
+		out = append(out, of)
 	}
 	return out
 }
 
-func (r *Runner) checkSource() api.Check {
-	c := api.Check{Name: "GPUs", Status: "ok", Detail: fmt.Sprintf("%d from %s", len(r.gpus.Infos()), r.GPUs.Name())}
-	if r.opt.SetSpeed != nil {
-		c.Detail += fmt.Sprintf(", simulated at %g times the clock", r.Clock.Speed())
+// ordered returns the GPUs by index.
+func (r *Runner) ordered() []gpu.Device {
+	var out []gpu.Device
+	for _, d := range r.gpus.Devices() {
+		out = append(out, d)
 	}
-	if !r.monitor.FailedSince().IsZero() {
-		c.Status, c.Detail, c.Fix = "failure", "the GPUs cannot be read", "see the daemon's log"
-	}
-	return c
-}
-
-func (r *Runner) checkJournal() api.Check {
-	c := api.Check{Name: "journal", Status: "ok"}
-	first, last, err := r.Journal.Bounds()
-	over, found := r.checked.result()
-	switch {
-	case err != nil:
-		c.Status, c.Detail, c.Fix = "failure", err.Error(), "carma history verify"
-	case found != nil:
-		c.Status, c.Detail, c.Fix = "failure", found.Error(), checkedRemedy
-	case !over:
-		c.Detail = fmt.Sprintf("events %d to %d in %s; it is being checked, old events are not yet known to be sound", first, last, r.opt.DataDir)
-	default:
-		c.Detail = fmt.Sprintf("events %d to %d in %s", first, last, r.opt.DataDir)
-	}
-	return c
-}
-
-// Free space, in bytes, below which the disk is a warning, and a failure.
-const (
-	diskLow  = 1 << 30
-	diskLast = 64 << 20
-)
-
-func checkDisk(dir string) api.Check {
-	c := api.Check{Name: "disk", Status: "ok"}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		c.Status, c.Detail, c.Fix = "failure", err.Error(), "make "+dir+" readable for the daemon"
-		return c
-	}
-	free := int64(fs.Bavail) * fs.Bsize
-	c.Detail = fmt.Sprintf("%s free in %s", units.Bytes(free), dir)
-	switch {
-	case free < diskLast:
-		c.Status, c.Fix = "failure", "free some space: submissions are refused when the journal cannot be written"
-	case free < diskLow:
-		c.Status, c.Fix = "warning", "free some space: `carma rm` deletes finished tasks with their output"
-	}
-	return c
-}
-
-// SimtaskImage is the image that simulates training tasks on a simulated server.
-const SimtaskImage = "carma/simtask:latest"
-
-func (r *Runner) checkSimtask(ctx context.Context) api.Check {
-	c := api.Check{Name: "simulated task image", Status: "ok", Detail: SimtaskImage + " is there"}
-	if up, _ := r.engine.Status(); !up {
-		c.Status, c.Detail = "warning", "not checked: the engine does not answer"
-	} else if _, err := r.Driver.Image(ctx, SimtaskImage); err != nil {
-		c.Status, c.Detail, c.Fix = "warning", SimtaskImage+" is not on this machine", "make image"
-	}
-	return c
-}
-
-func (r *Runner) checkAttach() api.Check {
-	c := api.Check{Name: "GPU attachment", Status: "ok"}
-	mode, why, err := r.attaching.Mode()
-	if err != nil {
-		c.Status, c.Detail = "failure", err.Error()
-		if none, ok := errors.AsType[*containers.NoAttachError](err); ok {
-			c.Detail, c.Fix = "containers cannot get GPUs: "+none.Text, none.Fix
-		}
-		return c
-	}
-	c.Detail = fmt.Sprintf("%s: %s", mode, why)
-	return c
-}
-
-// checkNotes reports the notes of the engine's driver.
-func (r *Runner) checkNotes() []api.Check {
-	var out []api.Check
-	for _, note := range r.engine.Info().Notes {
-		out = append(out, api.Check{Name: r.Driver.Name(), Status: "warning", Detail: note})
-	}
+	slices.SortFunc(out, func(a, b gpu.Device) int { return cmp.Compare(a.Index, b.Index) })
 	return out
 }
 
-func (r *Runner) checkLedger(ctx context.Context) api.Check {
-	c := api.Check{Name: "ledger", Status: "ok", Detail: "no GPU is over-committed, no task is lost"}
-	var err error
-	if lookErr := r.loop.Look(ctx, func(s *mapper.State) { err = s.Audit() }); lookErr != nil {
-		err = lookErr
+// Prove proves the limits of GPU memory and suspending, in containers of image.
+func (r *Runner) Prove(ctx context.Context, who request.Caller, image string) ([]api.Check, error) {
+	return r.prover.Prove(ctx, who, image, r.doctorGPUs())
+}
+
+// Calibrate measures the GPU memory of a process beside its tensors, in a container of
+// image.
+func (r *Runner) Calibrate(ctx context.Context, who request.Caller, image string) (api.Calibration, error) {
+	return r.prover.Calibrate(ctx, who, image, r.doctorGPUs())
+}
+
+// proofs makes the attempts of proofs.
+type proofs struct{ r *Runner }
+
+func (p proofs) Attempt(rec *record.Record, launch model.Launch, shares bool) doctor.Attempt {
+	w := &worker{Runner: p.r, rec: rec, stop: newStopper(), launch: launch}
+	w.noMPS = !shares || w.sharing.why(time.Now()) != ""
+	return proof{w}
+}
+
+func (p proofs) Unlimit(ctx context.Context, container string) { p.r.clearLimits(ctx, container) }
+
+func (p proofs) Container(names ...string) suspend.Container {
+	return suspend.FindContainer(p.r.owners.root, names...)
+}
+
+// proof is the attempt of a proof.
+type proof struct{ w *worker }
+
+func (p proof) Spec() (containers.Spec, error) { return p.w.spec() }
+
+func (p proof) Share(ctx context.Context) error {
+	if group := p.w.mpsGroup(); group != nil {
+		return p.w.opt.MPS.Groups.Ensure(ctx, group)
 	}
+	return nil
+}
+
+func (p proof) Limit(ctx context.Context, id string) (string, error) {
+	w := p.w
+	gpus := w.limited()
+	if len(gpus) == 0 {
+		return "", nil
+	}
+	pid, err := w.park(ctx, id)
 	if err != nil {
-		c.Status, c.Detail, c.Fix = "failure", err.Error(), "this is a bug: keep the data folder and report it"
+		return "", err
 	}
-	return c
+	k := w.opt.Limits.Keeper
+	want := w.bounds(ctx, gpus)
+	if err := k.Limit(ctx, id, pid, want); err != nil {
+		return "", err
+	}
+	got, err := k.Read(ctx, id, gpus[0])
+	if err != nil {
+		return "", err
+	}
+	if got != want[gpus[0]] {
+		return "", fmt.Errorf("the driver was told %s and says %s", limitText(want[gpus[0]]), limitText(got))
+	}
+	return fmt.Sprintf("driver limit set while it was parked and read back (%s)", limitText(got)), nil
+}
+
+func limitText(l limits.Limit) string {
+	hard := "none"
+	if l.Hard > 0 {
+		hard = units.Bytes(l.Hard).String()
+	}
+	return fmt.Sprintf("soft %s, hard %s", units.Bytes(l.Soft), hard)
+}
+
+// sweepTrial removes the container of a trial that a killed daemon left.
+func (r *Runner) sweepTrial(ctx context.Context, c containers.Container) {
+	if r.trials.Has(c.Name) {
+		return
+	}
+	r.thaw(ctx, c.ID, c.Name)
+	r.clearLimits(ctx, c.ID)
+	if _, err := r.engine.Retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }); err != nil && ctx.Err() == nil {
+		r.Log.Warn().Err(err).Str("container", c.Name).Msg("the container of a trial could not be removed")
+	}
 }

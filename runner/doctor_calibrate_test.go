@@ -43,7 +43,7 @@ func TestCalibrate(t *testing.T) {
 		t.Errorf("%+v, %v, from %q", c, err, got)
 	}
 	spec := <-specs
-	if len(spec.GPUs) != 2 || len(spec.Command) != 1 || spec.Command[0] != calibrateProgram || spec.Entrypoint[0] != "/bin/sh" || len(limitsOf(spec.Env)) > 0 {
+	if len(spec.GPUs) != 2 || len(spec.Command) != 1 || !strings.Contains(spec.Command[0], "import torch") || spec.Entrypoint[0] != "/bin/sh" || len(limitsOf(spec.Env)) > 0 {
 		t.Errorf("its container: GPUs %q, entrypoint %q, environment %q", spec.GPUs, spec.Entrypoint, spec.Env)
 	}
 	refused := func(image string, status int, want string) {

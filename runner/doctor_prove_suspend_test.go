@@ -11,7 +11,9 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/runner/api"
+	"carma/runner/doctor"
 	"carma/runner/suspend"
+	"carma/runner/suspend/support"
 )
 
 // proofs returns the checks about suspending in the result of a proof in an image.
@@ -33,7 +35,7 @@ func (g *rig) proofs(image string) (all []api.Check) {
 // while it is frozen. Its last line arrives after it was frozen.
 func looking(frozen func() bool, after string) containerstest.Script {
 	return func(ctx context.Context, p *containerstest.Process) int {
-		if strings.Join(p.Spec.Entrypoint, " ") != programTarget+" "+suspend.ProgramCommand {
+		if strings.Join(p.Spec.Entrypoint, " ") != doctor.ProgramTarget+" "+suspend.ProgramCommand {
 			return showing("smi not found")(ctx, p)
 		}
 		p.Out("%s %d", suspend.ProgramReady, suspend.ProgramBytes)
@@ -78,15 +80,15 @@ func TestProveSuspending(t *testing.T) {
 		return false
 	}
 	g := newRig(t, byMemory, func(g *rig) {
-		g.opt.Suspending, g.opt.Init = &Suspending{By: s, Driver: "580.65", Arch: "amd64"}, "/proc/self/exe"
+		g.opt.Suspending, g.opt.Init = &support.Options{By: s, Driver: "580.65", Arch: "amd64"}, "/proc/self/exe"
 	})
-	if without, _ := lacks(0, "/"); without != "" {
-		t.Skip("nothing is tried on this machine: " + without)
+	if err := support.MaySuspend(); err != nil {
+		t.Skipf("nothing is tried on this machine: %v", err)
 	}
 	g.script("good", looking(frozen, ""))
 	g.script("changed", looking(frozen, suspend.ProgramBad+" word 7 of its GPU memory was 0x1 and is 0x2"))
 	g.script("musl", func(ctx context.Context, p *containerstest.Process) int {
-		if p.Spec.Entrypoint[0] == programTarget {
+		if p.Spec.Entrypoint[0] == doctor.ProgramTarget {
 			p.Out("exec /.carma/carma: no such file or directory")
 			return 127
 		}
@@ -138,7 +140,7 @@ func TestProveSuspending(t *testing.T) {
 // not try it.
 func TestProveSuspendingNot(t *testing.T) {
 	g := newRig(t, func(g *rig) {
-		g.opt.Suspending, g.opt.Init = &Suspending{By: &shelf{}, Driver: "550.54", Arch: "amd64"}, "/proc/self/exe"
+		g.opt.Suspending, g.opt.Init = &support.Options{By: &shelf{}, Driver: "550.54", Arch: "amd64"}, "/proc/self/exe"
 	})
 	g.script("any", showing("smi not found"))
 	all := g.proofs("any")

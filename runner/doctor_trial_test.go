@@ -31,7 +31,7 @@ func TestTrialsSwept(t *testing.T) {
 		}
 		return len(list)
 	}
-	name, over := g.trial()
+	name, over := g.trials.Name("doctor")
 	make(name)
 	g.sweep(g.ctx(), nil, 1)
 	if left() != 1 {

@@ -122,24 +122,3 @@ func TestGPUDetails(t *testing.T) {
 		}
 	}
 }
-
-// TestExporterAdvice: a dcgm-exporter is recommended only if it would provide more metrics.
-func TestExporterAdvice(t *testing.T) {
-	long(t)
-	for model, helps := range map[string]bool{
-		"NVIDIA GeForce RTX 3090": false, "NVIDIA GeForce RTX 4090": false, "NVIDIA GeForce GTX 1080 Ti": false,
-		"NVIDIA GeForce RTX 5090": true, "NVIDIA A100-SXM4-40GB": true, "NVIDIA RTX A6000": true,
-	} {
-		g := newRig(t, func(g *rig) { g.cards.devices[0].Model = model })
-		g.cards.set(gpu.Sample{UUID: "GPU-a", Metrics: gpu.MetricsUtilization, Coarse: true})
-		g.cards.set(gpu.Sample{UUID: "GPU-b", Metrics: gpu.MetricsGPM})
-		g.eventually("the monitor has seen it", func() bool {
-			gpus, err := g.api.GPUs(g.ctx())
-			return err == nil && gpus[0].Metrics != "" && gpus[1].Metrics != ""
-		})
-		c := g.checkMetrics()
-		if got := strings.Contains(c.Fix, "dcgm-exporter"); got != helps || (c.Status == "warning") != helps {
-			t.Errorf("%s: %+v", model, c)
-		}
-	}
-}

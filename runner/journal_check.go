@@ -39,7 +39,7 @@ func (r *Runner) checkWhole(ctx context.Context, small bool) {
 	case ctx.Err() != nil:
 		return
 	case errors.Is(err, journal.ErrDamaged):
-		r.Log.Error().Err(err).Str("remedy", checkedRemedy).Msg("the journal is damaged")
+		r.Log.Error().Err(err).Str("remedy", journal.RepairRemedy).Msg("the journal is damaged")
 	case err != nil:
 		r.Log.Warn().Err(err).Msg("the journal could not all be checked")
 	case !small:
@@ -47,7 +47,3 @@ func (r *Runner) checkWhole(ctx context.Context, small bool) {
 	}
 	r.checked.set(err)
 }
-
-// checkedRemedy is the fix if the daemon runs on a journal with damaged rows.
-// The rows that it needed at its start were sound.
-const checkedRemedy = "stop the daemon (tasks go on), then: carma journal repair; carma journal backup is refused until then"

@@ -164,7 +164,7 @@ func TestCheckMounts(t *testing.T) {
 				g.opt.AllowedMounts = nil
 			}
 		})
-		if got := g.checkMounts(); got.Status != c.status || !strings.Contains(got.Detail, c.detail) || (got.Fix == "") != (c.remedy == "") || !strings.Contains(got.Fix, c.remedy) {
+		if got := g.doctorRow("mounts"); got.Status != c.status || !strings.Contains(got.Detail, c.detail) || (got.Fix == "") != (c.remedy == "") || !strings.Contains(got.Fix, c.remedy) {
 			t.Errorf("%v, a folder: %v, allowed: %v: %+v", c.err, c.dir, c.allowed, got)
 		}
 	}

@@ -8,9 +8,11 @@ import (
 	"carma/mapper/model"
 	"carma/runner/clock"
 	"carma/runner/deviceaccess"
+	"carma/runner/doctor"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/machine"
+	"carma/runner/suspend/support"
 	"carma/runner/tasklog"
 
 	"github.com/rs/zerolog"
@@ -92,14 +94,14 @@ type Options struct {
 	// Limits limits the GPU memory of tasks, beside MPS.
 	Limits Limits
 	// Suspending configures how tasks are suspended, or is nil if they are not.
-	Suspending *Suspending
+	Suspending *support.Options
 	// NoSuspending is the reason why Suspending is nil if another driver would not help, or empty.
 	NoSuspending string
 	// Closed is set if containers have no network. Then suite networks have no access to
 	// other networks either.
 	Closed bool
 	// Calibrate makes the machine's own environment, or is nil if none is made.
-	Calibrate Calibrating
+	Calibrate doctor.Calibrating
 	// Init is the path of the program carma-init, which a proof runs, or empty if it is
 	// missing.
 	Init string

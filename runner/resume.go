@@ -39,7 +39,7 @@ func (w *worker) serveResume(ctx context.Context, id string, d model.Resume, aga
 		_ = w.setMemory(ctx, id, 0)
 		log.Strs("grants", grantWords(d.Grants)).Dur("copy", res.Took[suspend.CallRestore]).Msg("resumed")
 		answer("")
-	case res.Outcome == suspend.Lost && !isUnavailable(err):
+	case res.Outcome == suspend.Lost && !suspend.IsUnavailable(err):
 		w.lose(ctx, id, err)
 	default:
 		w.goesTo(before)

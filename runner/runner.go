@@ -21,6 +21,7 @@ import (
 	"carma/runner/clock"
 	"carma/runner/console"
 	"carma/runner/deviceaccess"
+	"carma/runner/doctor"
 	"carma/runner/energy"
 	"carma/runner/engine"
 	"carma/runner/gpu"
@@ -35,7 +36,9 @@ import (
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
+	"carma/runner/suspend/support"
 	"carma/runner/throughput"
+	"carma/runner/trial"
 	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
@@ -63,7 +66,9 @@ type Runner struct {
 	images     imageCache
 	pull       *pull.Puller
 	probers    probers
-	trials     trials
+	trials     *trial.Trials
+	doctor     *doctor.Doctor
+	prover     *doctor.Prover
 	gpus       *inventory.GPUs
 	attaching  *inventory.Attachment // of GPUs to containers
 	owners     *owners
@@ -72,7 +77,7 @@ type Runner struct {
 	sharing    sharing
 	hostMem    *machine.Memory
 	access     *deviceaccess.Watcher
-	ready      readiness                         // whether suspending works
+	suspending *support.Support
 	users      func(uid, gid int) request.Caller // looks up a user of the system
 	opening    chan struct{}                     // one token for each check of a user's files
 	keeping    outputHealth
@@ -162,6 +167,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if s, ok := deps.GPUs.(gpu.Attributing); ok {
 		s.SetOwner(r.owners.owner)
 	}
+	r.suspending = support.New(opt.Suspending, cmp.Or(opt.NoSuspending, "carma cannot suspend tasks on "+deps.GPUs.Name()), opt.SetSpeed != nil)
 	up := clock.ReadUptime()
 	if r.gpus, err = inventory.New(ctx, deps.GPUs, cmp.Or(opt.Boot, up.Boot), deps.Log); err != nil {
 		return nil, err
@@ -174,6 +180,8 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.loadInstance(); err != nil {
 		return nil, err
 	}
+	r.trials = trial.New(r.Driver, r.instance)
+	r.newDoctor()
 	if err := r.load(); err != nil {
 		return nil, err
 	}
@@ -256,7 +264,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.sweepMounts()
 	r.sweepVacate()
 	r.side.Go(func() { r.helpers.Run(r.work) })
-	r.side.Go(func() { r.findSuspending(r.work) })
+	r.side.Go(func() {
+		r.suspending.Find(r.work, r.Log, func() { r.loop.Post(loop.Fact(r.gpusFound(r.Clock.Now()))) })
+	})
 	r.messenger.Begin()
 	r.side.Go(func() { r.messenger.Run(r.work) })
 	r.side.Go(func() { r.followJobs(r.work) })

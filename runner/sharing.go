@@ -146,6 +146,11 @@ func (m *MPS) on(d gpu.Device) (how model.Sharing, why string) {
 	return model.SharingUsers, ""
 }
 
+// sharedByMPS reports whether tasks that share a GPU in a way are clients of carma's MPS.
+func (r *Runner) sharedByMPS(how model.Sharing) bool {
+	return r.opt.MPS != nil && (how == model.SharingMPS || how == model.SharingUsers)
+}
+
 // gpusFound lists the GPUs, with how they are shared now.
 func (r *Runner) gpusFound(now units.Instant) model.GPUsFound {
 	found := model.GPUsFound{At: now}
@@ -153,7 +158,7 @@ func (r *Runner) gpusFound(now units.Instant) model.GPUsFound {
 	for _, g := range r.gpus.Listed() {
 		d := r.gpus.Devices()[g.ID]
 		g.Sharing, _ = r.sharingOf(d)
-		g.Suspend, g.SuspendAlone, _ = r.suspendKind(d)
+		g.Suspend, g.SuspendAlone, _ = r.suspending.Kind(d, r.sharedByMPS(g.Sharing))
 		told[g.ID] = g.Sharing
 		found.GPUs = append(found.GPUs, g)
 	}

@@ -8,6 +8,7 @@ import (
 	"carma/internal/failpoint"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/gpu"
 	"carma/runner/loop"
 	"carma/runner/suspend"
 )
@@ -86,11 +87,11 @@ func (w *worker) suspendContainer(ctx context.Context, c suspend.Container, f su
 	by := w.opt.Suspending.By
 	if !again {
 		res, err = by.Suspend(ctx, c, f)
-		again = res.Outcome == suspend.Lost && isUnavailable(err)
+		again = res.Outcome == suspend.Lost && suspend.IsUnavailable(err)
 	}
 	for again {
 		res, err = by.Recover(ctx, c, suspend.Suspended, f, suspend.Target{})
-		if again = isUnavailable(err) && ctx.Err() == nil; again {
+		if again = suspend.IsUnavailable(err) && ctx.Err() == nil; again {
 			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("it is not known whether the task is suspended; the driver is asked again")
 			rest(ctx, askAgain)
 		}
@@ -104,4 +105,16 @@ func rest(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
+}
+
+// usesIn returns the processes on GPUs in a sample.
+func usesIn(samples []gpu.Sample) (all []suspend.Use) {
+	for _, s := range samples {
+		for _, p := range s.Processes {
+			if p.PID != 0 {
+				all = append(all, suspend.Use{PID: p.PID, GPU: s.UUID})
+			}
+		}
+	}
+	return all
 }

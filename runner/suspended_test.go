@@ -16,6 +16,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/loop"
 	"carma/runner/suspend"
+	"carma/runner/suspend/support"
 )
 
 // shelf simulates a suspender. Its state survives the daemon, like the driver's state.
@@ -107,7 +108,7 @@ func suspendable(t *testing.T, change ...func(*rig)) (g *rig, s *shelf, ref stri
 	s = &shelf{off: map[string]bool{}}
 	g = newRig(t, append([]func(*rig){byMemory, func(g *rig) {
 		g.cards = newCards(2, 4*units.GiB) // small GPUs, so that the machine needs little memory
-		g.opt.Suspending = &Suspending{By: s, Driver: "580.65", Arch: "amd64", Move: true}
+		g.opt.Suspending = &support.Options{By: s, Driver: "580.65", Arch: "amd64", Move: true}
 	}}, change...)...)
 	g.script("stay", untilStopped)
 	ref = g.run(api.Submit{Image: "stay", Mem: int64(3 * units.GiB), HostMem: int64(units.GiB)})
@@ -356,7 +357,7 @@ func TestSuspendKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newRig(t, func(g *rig) {
-				g.opt.Suspending = &Suspending{By: &shelf{off: map[string]bool{}}, Driver: "580.65", Arch: "amd64", Move: true}
+				g.opt.Suspending = &support.Options{By: &shelf{off: map[string]bool{}}, Driver: "580.65", Arch: "amd64", Move: true}
 				tc.change(g)
 			})
 			var kinds []string

@@ -107,7 +107,7 @@ func TestCannotSuspendHere(t *testing.T) {
 	g.running(ref)
 	_, err := g.api.Suspend(g.ctx(), ref, api.Note{})
 	g.refusedTo(err, 409, "task "+ref+" cannot be suspended: its claim keeps the memory; carma requeue --hold "+ref+" stops it, ")
-	if c := g.checkSuspend(); !strings.Contains(c.Detail, "no: its claim keeps the memory") {
+	if c := g.saysSuspending(); !strings.Contains(c.Detail, "no: its claim keeps the memory") {
 		t.Errorf("doctor: %s", c.Detail)
 	}
 }

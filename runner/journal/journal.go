@@ -47,6 +47,10 @@ var (
 	ErrUncertain = errors.New("not known to be stored")
 )
 
+// RepairRemedy is the fix if the daemon runs on a journal with damaged rows. The rows that
+// it needed at its start were sound.
+const RepairRemedy = "stop the daemon (tasks go on), then: carma journal repair; carma journal backup is refused until then"
+
 const (
 	dataFile = "carma.db"
 	lockFile = "lock"

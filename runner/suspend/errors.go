@@ -92,3 +92,9 @@ func hung(err error) bool {
 	var e *CallError
 	return errors.As(err, &e) && e.Fault == Hung
 }
+
+// IsUnavailable reports whether an error means that the driver could not be asked. The
+// state of the task is then unknown, and the task is not lost.
+func IsUnavailable(err error) bool {
+	return errors.As(err, new(*Unavailable)) || errors.Is(err, ErrClosed)
+}

@@ -127,3 +127,28 @@ func leaderOf(dir string) (int, error) {
 	}
 	return 0, errors.New("no Tgid")
 }
+
+// FindContainer returns the container with one of names, with its processes. root has the
+// machine's /proc.
+func FindContainer(root string, names ...string) Container {
+	c := Container{ID: names[0]}
+	all, err := os.ReadDir(filepath.Join(root, "proc"))
+	if err != nil {
+		return c
+	}
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		in, err := cgroup.Containers(root, pid)
+		if err != nil {
+			continue
+		}
+		if i := slices.IndexFunc(in, func(name string) bool { return slices.Contains(names, name) }); i >= 0 {
+			c.ID = in[i]
+			c.PIDs = append(c.PIDs, pid)
+		}
+	}
+	return c
+}

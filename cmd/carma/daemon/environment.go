@@ -4,14 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"carma/estimator/booking"
 	environments "carma/estimator/environment"
 	"carma/internal/units"
 	"carma/runner"
 	"carma/runner/api"
+	"carma/runner/doctor"
 	"carma/runner/gpu"
+
+	"github.com/rs/zerolog"
 )
 
 // chooseEnvironment selects the environment of a daemon that has none configured: the
@@ -47,7 +48,7 @@ func chooseEnvironment(ctx context.Context, p *booking.Predictor, configured str
 
 // calibrating returns a function that stores the machine's own environment in the data
 // folder, and uses it for estimates at once, unless another environment is configured.
-func calibrating(p *booking.Predictor, configured, folder string, models []string) runner.Calibrating {
+func calibrating(p *booking.Predictor, configured, folder string, models []string) doctor.Calibrating {
 	return func(lines []string, capacity units.Bytes, at time.Time) (now, before api.Environment, err error) {
 		m, err := environments.ReadMeasured(lines)
 		if err != nil {

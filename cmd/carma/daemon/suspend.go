@@ -5,13 +5,14 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/rs/zerolog"
-
 	"carma/cmd/carma/settings"
 	"carma/runner"
 	"carma/runner/gpu"
 	"carma/runner/suspend"
 	"carma/runner/suspend/leave"
+	"carma/runner/suspend/support"
+
+	"github.com/rs/zerolog"
 )
 
 // simulatedDriver is the driver version of a simulated server, which determines its
@@ -25,7 +26,7 @@ func setSuspending(config settings.Config, source gpu.Source, opt *runner.Option
 		opt.NoSuspending = claimStays
 		return func() error { return nil }
 	}
-	o := &runner.Suspending{Off: config.Suspend == "off", Move: config.Suspend == "move", Arch: runtime.GOARCH}
+	o := &support.Options{Off: config.Suspend == "off", Move: config.Suspend == "move", Arch: runtime.GOARCH}
 	end = func() error { return nil }
 	var driver suspend.Caller
 	switch s := source.(type) {
@@ -36,7 +37,7 @@ func setSuspending(config settings.Config, source gpu.Source, opt *runner.Option
 		helper := suspend.NewHelper(suspend.HelperOptions{LockFile: filepath.Join(config.DataDir, "suspend.lock"), Log: log})
 		driver, o.Driver, end = helper, s.DriverVersion(), helper.Close
 		o.Ready = func(ctx context.Context) error {
-			if err := runner.MaySuspend(); err != nil {
+			if err := support.MaySuspend(); err != nil {
 				return err
 			}
 			_, err := helper.CUDA(ctx)

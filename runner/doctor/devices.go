@@ -1,41 +1,26 @@
-package runner
+package doctor
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"carma/containers"
 	"carma/containers/cdi"
-	"carma/mapper"
 	"carma/runner/api"
-	"carma/runner/deviceaccess"
 	"carma/runner/gpu/driverfiles"
 )
 
 // checkDeviceAccess reports the tasks that can no longer open their GPUs, and whether
 // this engine can take GPUs from running containers.
-func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
-	mode, _, err := r.attaching.Mode()
-	if err != nil {
-		mode = "" // the row about attachment says why
-	}
-	c := accessDanger(mode, r.engine.Info().CgroupDriver, driverfiles.ToolkitMode(root))
-	if r.opt.DeviceAccess == nil {
+func (d *Doctor) checkDeviceAccess(f *Facts, root string) api.Check {
+	c := accessDanger(f.Attach, d.Engine.Info().CgroupDriver, driverfiles.ToolkitMode(root))
+	if d.Unchecked {
 		c.Detail += "; running tasks are not checked: the daemon is not root's"
 	}
-	var lost []string
-	_ = r.loop.Look(ctx, func(s *mapper.State) {
-		for _, t := range s.Tasks() {
-			if a := t.Current(); a != nil && a.Devices != nil {
-				lost = append(lost, fmt.Sprintf("task %d: %s", t.ID, deviceaccess.Text(a.Devices, r.gpus.Text)))
-			}
-		}
-	})
-	if len(lost) > 0 {
-		c.Status, c.Detail = "failure", strings.Join(lost, "; ")+"; "+c.Detail
+	if len(f.Lost) > 0 {
+		c.Status, c.Detail = "failure", strings.Join(f.Lost, "; ")+"; "+c.Detail
 		c.Fix = cmp.Or(c.Fix, "find out who changed the containers' device rules or nodes (systemctl daemon-reload, docker update, runc update, udev)")
 	}
 	return c
@@ -69,9 +54,9 @@ func accessDanger(mode containers.Attach, cgroups, toolkit string) api.Check {
 
 // checkDriverFiles reports parts of NVIDIA's driver on this machine that do not belong
 // together. CUDA programs in containers then fail although the GPUs are well.
-func (r *Runner) checkDriverFiles(root string) api.Check {
+func (d *Doctor) checkDriverFiles(root string) api.Check {
 	var mounts []string
-	if files, err := cdi.Read(r.engine.Info().CDIDirs); err == nil && len(r.engine.Info().CDIDirs) > 0 {
+	if files, err := cdi.Read(d.Engine.Info().CDIDirs); err == nil && len(d.Engine.Info().CDIDirs) > 0 {
 		mounts = files.Mounts()
 	}
 	return driverFilesCheck(root, mounts)

@@ -1,4 +1,4 @@
-package runner
+package doctor
 
 import (
 	"errors"
@@ -11,16 +11,16 @@ import (
 
 // checkMounts reports whether users may mount folders, and how their mounts are
 // protected.
-func (r *Runner) checkMounts() api.Check {
+func (d *Doctor) checkMounts(f *Facts) api.Check {
 	c := api.Check{Name: "mounts", Status: "warning"}
-	near, kernel := r.engineNear(), mounts.Supported()
-	switch allowed := r.live().AllowedMounts; {
+	near, kernel := f.Near, mounts.Supported()
+	switch allowed := f.AllowedMounts; {
 	case len(allowed) == 0:
 		c.Status, c.Detail = "ok", "only root's tasks may mount folders (allowed-mounts is empty)"
 	case kernel != nil:
 		c.Detail = "users cannot mount folders: " + kernel.Error()
 		c.Fix = "boot Linux 5.8 or newer; root's tasks can mount meanwhile"
-	case r.opt.MountDir == "":
+	case d.MountDir == "":
 		c.Detail = "other users cannot mount folders: " + mounts.ErrOthers.Error()
 		c.Fix = "run the daemon as root"
 	case errors.Is(near, containers.ErrUnavailable):
@@ -32,7 +32,7 @@ func (r *Runner) checkMounts() api.Check {
 		c.Detail = "users cannot mount folders: " + near.Error()
 		c.Fix = "run the daemon and the engine in the machine's own mount namespace: as units without these settings, and not in containers"
 	default:
-		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; what was checked is held in "+r.opt.MountDir+" until its container has started"
+		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; what was checked is held in "+d.MountDir+" until its container has started"
 	}
 	return c
 }

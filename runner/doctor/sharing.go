@@ -1,12 +1,10 @@
-package runner
+package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"carma/mapper/model"
 	"carma/runner/api"
@@ -25,54 +23,52 @@ var sharingText = map[model.Sharing]string{
 
 // checkSharing reports how tasks share each GPU, and whether MPS can do what the
 // configuration asks for.
-func (r *Runner) checkSharing(ctx context.Context) api.Check {
+func (d *Doctor) checkSharing(ctx context.Context, f *Facts) api.Check {
 	c := api.Check{Name: "GPU sharing", Status: "ok"}
-	if s, ok := r.GPUs.(gpu.Sharer); ok {
+	if s, ok := d.Source.(gpu.Sharer); ok {
 		c.Detail = "simulated: " + sharingText[s.Sharing()]
 		return c
 	}
-	broken := cmp.Or(r.opt.NoMPS, r.sharing.why(time.Now())) != ""
 	var ways []string
 	on := map[string][]string{}
-	for _, d := range r.ordered() {
-		how, why := r.sharingOf(d)
-		text := sharingText[how]
-		if why != "" {
-			text += " (no MPS: " + why + ")"
+	for _, of := range f.GPUs {
+		text := sharingText[of.Shared]
+		if of.NoMPS != "" {
+			text += " (no MPS: " + of.NoMPS + ")"
 		}
-		if d.Exclusive && how == model.SharingAlone {
+		if of.Exclusive && of.Shared == model.SharingAlone {
 			c.Status, c.Fix = "warning", "nvidia-smi -c DEFAULT, and start the daemon again"
 		}
 		if on[text] == nil {
 			ways = append(ways, text)
 		}
-		on[text] = append(on[text], fmt.Sprint(d.Index))
+		on[text] = append(on[text], fmt.Sprint(of.Index))
 	}
 	var parts []string
 	for _, way := range ways {
 		parts = append(parts, "GPU "+strings.Join(on[way], ", ")+": "+way)
 	}
 	c.Detail = strings.Join(parts, "; ")
-	if broken && c.Fix == "" {
+	if f.NoMPS != "" && c.Fix == "" {
 		c.Status, c.Fix = "warning", "mend that and start the daemon again, or write mps: off if turns are meant"
 	}
-	if r.opt.MPS != nil && !broken {
-		r.checkMPS(ctx, &c)
+	if d.MPS != nil && f.NoMPS == "" {
+		d.checkMPS(ctx, &c)
 	}
 	return c
 }
 
 // checkMPS adds the running parts of MPS.
-func (r *Runner) checkMPS(ctx context.Context, c *api.Check) {
-	m := r.opt.MPS
+func (d *Doctor) checkMPS(ctx context.Context, c *api.Check) {
+	m := d.MPS
 	fail := func(detail, mend string) { c.Status, c.Detail, c.Fix = "failure", detail, mend }
-	if _, err := mps.Find(m.Groups.Binary); err != nil && !m.Auto {
+	if _, err := mps.Find(m.Binary); err != nil && !d.AutoMPS {
 		fail(err.Error()+"; tasks that share GPUs cannot start", "install the NVIDIA driver's utilities, or set mps: auto")
 		return
 	}
-	list, err := m.Groups.List()
+	list, err := m.List()
 	if err != nil {
-		fail(err.Error(), "make "+m.Groups.Dir+" readable and writable for the daemon")
+		fail(err.Error(), "make "+m.Dir+" readable and writable for the daemon")
 		return
 	}
 	running, clients, faults := 0, 0, 0
@@ -93,7 +89,7 @@ func (r *Runner) checkMPS(ctx context.Context, c *api.Check) {
 			}
 		}
 	}
-	c.Detail += fmt.Sprintf("; %d MPS control daemons, %d clients, in %s", running, clients, m.Groups.Dir)
+	c.Detail += fmt.Sprintf("; %d MPS control daemons, %d clients, in %s", running, clients, m.Dir)
 	if faults > 0 {
 		c.Status, c.Detail = "warning", fmt.Sprintf("%s; %d servers in FAULT until their clients have left", c.Detail, faults)
 	}

@@ -1,4 +1,4 @@
-package runner
+package doctor
 
 import (
 	"context"
@@ -15,10 +15,11 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/record"
 	"carma/runner/suspend"
+	"carma/runner/suspend/support"
 )
 
-// programTarget is the path of carma in the container of a proof.
-const programTarget = "/.carma/carma"
+// ProgramTarget is the path of carma in the container of a proof.
+const ProgramTarget = "/.carma/carma"
 
 // A suspended program must print nothing for proveStill. Lines that it printed before the
 // suspension may arrive late, so the proof waits for up to proveWindows such intervals.
@@ -29,18 +30,18 @@ const (
 
 // proveSuspending suspends and resumes a small CUDA program on each idle GPU, in a
 // container of image.
-func (r *Runner) proveSuspending(ctx context.Context, rec *record.Record) []api.Check {
+func (p *Prover) proveSuspending(ctx context.Context, rec *record.Record, gpus []GPU) []api.Check {
 	notTried := func(gpus, why string) []api.Check {
 		return []api.Check{{Name: "proof of suspending", Status: "ok", Detail: "not tried" + gpus + ": " + why}}
 	}
 	switch {
-	case r.opt.SetSpeed != nil:
+	case p.Simulated:
 		return notTried("", "no GPU here, they are simulated")
-	case r.opt.Suspending == nil || r.opt.Suspending.Off:
-		_, _, why := r.suspendKind(gpu.Device{})
+	case p.Suspending == nil || p.Suspending.Off:
+		_, _, why := p.Support.Kind(gpu.Device{}, false)
 		return notTried("", why)
 	}
-	idle, err := r.idleGPUs(ctx)
+	idle, err := p.idle(ctx)
 	if err != nil {
 		return notTried("", err.Error())
 	}
@@ -49,10 +50,10 @@ func (r *Runner) proveSuspending(ctx context.Context, rec *record.Record) []api.
 		isIdle[id] = true
 	}
 	var out []api.Check
-	for _, d := range r.ordered() {
+	for _, d := range gpus {
 		on := fmt.Sprintf(" on GPU %d", d.Index)
-		if text, _ := r.suspendText(d); strings.HasPrefix(text, "no: ") {
-			out = append(out, notTried(on, strings.TrimPrefix(text, "no: "))...)
+		if why, no := strings.CutPrefix(d.Suspend, support.Never); no {
+			out = append(out, notTried(on, why)...)
 			continue
 		}
 		if !isIdle[model.GPUID(d.UUID)] {
@@ -61,7 +62,7 @@ func (r *Runner) proveSuspending(ctx context.Context, rec *record.Record) []api.
 		}
 		c := api.Check{Name: "suspending on GPU " + fmt.Sprint(d.Index), Status: "ok"}
 		one, cancel := context.WithTimeout(ctx, proveLimit)
-		if c.Detail, err = r.proveSuspendOn(one, rec, model.GPUID(d.UUID)); err != nil {
+		if c.Detail, err = p.proveSuspendOn(one, rec, model.GPUID(d.UUID)); err != nil {
 			c.Status, c.Detail, c.Fix = "failure", err.Error(), "suspend: off in the configuration keeps carma from trying it with tasks"
 			var unfit *unfitImage
 			if errors.As(err, &unfit) {
@@ -82,48 +83,46 @@ func (e *unfitImage) Error() string {
 }
 
 // proveSuspendOn makes the proof on one GPU, and returns the observations.
-func (r *Runner) proveSuspendOn(ctx context.Context, rec *record.Record, id model.GPUID) (seen string, err error) {
+func (p *Prover) proveSuspendOn(ctx context.Context, rec *record.Record, id model.GPUID) (seen string, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
 	alone := *rec
 	alone.Task.NextExclusive = true
-	w := &worker{Runner: r, rec: &alone, stop: newStopper(), noMPS: true, launch: model.Launch{
-		Attempt: 1, Alone: true, Grants: []model.Grant{{GPU: id, Memory: proveGrant}},
-	}}
-	spec, err := w.spec()
+	attempt := p.Attempts.Attempt(&alone, model.Launch{Attempt: 1, Alone: true, Grants: []model.Grant{{GPU: id, Memory: proveGrant}}}, false)
+	spec, err := attempt.Spec()
 	if err != nil {
 		return "", err
 	}
-	name, over := r.trial()
+	name, over := p.Trials.Name("doctor")
 	defer over()
 	spec.Name = name
-	spec.Entrypoint, spec.Command, spec.Park = []string{programTarget, suspend.ProgramCommand}, nil, false
-	spec.Mounts = append(spec.Mounts, containers.Mount{Source: program, Target: programTarget, ReadOnly: true})
-	container, err := r.Driver.Create(ctx, spec)
+	spec.Entrypoint, spec.Command, spec.Park = []string{ProgramTarget, suspend.ProgramCommand}, nil, false
+	spec.Mounts = append(spec.Mounts, containers.Mount{Source: program, Target: ProgramTarget, ReadOnly: true})
+	container, err := p.Driver.Create(ctx, spec)
 	if err != nil {
 		return "", err
 	}
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), proveLimit)
 		defer cancel()
-		_ = r.opt.Suspending.By.Thaw(end, r.owners.container(container, spec.Name)) // a frozen container cannot be killed
-		err = errors.Join(err, r.Driver.Remove(end, container))
+		_ = p.Suspending.By.Thaw(end, p.Attempts.Container(container, spec.Name)) // a frozen container cannot be killed
+		err = errors.Join(err, p.Driver.Remove(end, container))
 	}()
-	if err := r.Driver.Start(ctx, container); err != nil {
+	if err := p.Driver.Start(ctx, container); err != nil {
 		return "", &unfitImage{err.Error()}
 	}
-	said := r.listen(ctx, container)
+	said := p.listen(ctx, container)
 	if _, err := said.until(ctx, suspend.ProgramReady); err != nil {
 		return "", &unfitImage{err.Error()}
 	}
-	return r.suspendAndResume(ctx, r.owners.container(container, spec.Name), said)
+	return p.suspendAndResume(ctx, p.Attempts.Container(container, spec.Name), said)
 }
 
 // suspendAndResume suspends the program of a proof and resumes it.
-func (r *Runner) suspendAndResume(ctx context.Context, c suspend.Container, said *programOutput) (string, error) {
-	o := r.opt.Suspending
+func (p *Prover) suspendAndResume(ctx context.Context, c suspend.Container, said *programOutput) (string, error) {
+	o := p.Suspending
 	if _, err := said.until(ctx, suspend.ProgramGood); err != nil {
 		return "", err
 	}
@@ -133,7 +132,10 @@ func (r *Runner) suspendAndResume(ctx context.Context, c suspend.Container, said
 	}
 	said.drain()
 	for window := 1; ; window++ {
-		rest(ctx, proveStill)
+		select {
+		case <-ctx.Done():
+		case <-time.After(proveStill):
+		}
 		n := said.drain()
 		if n == 0 {
 			break
@@ -166,20 +168,15 @@ func took(res suspend.Result, calls ...suspend.Call) time.Duration {
 type programOutput struct{ lines chan string }
 
 // listen reads the output of a container until it ends.
-func (r *Runner) listen(ctx context.Context, id string) *programOutput {
+func (p *Prover) listen(ctx context.Context, id string) *programOutput {
 	s := &programOutput{lines: make(chan string, 10_000)}
-	r.side.Go(func() {
+	p.left.Go(func() {
 		defer close(s.lines)
-		var last string
-		_ = r.Driver.Logs(ctx, id, time.Time{}, true, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
-			if last += string(line); partial {
-				return
-			}
+		_ = p.Trials.Read(ctx, id, true, func(line string) {
 			select {
-			case s.lines <- last:
+			case s.lines <- line:
 			default: // lines beyond the channel's size are dropped
 			}
-			last = ""
 		})
 	})
 	return s
@@ -209,18 +206,18 @@ func (s *programOutput) until(ctx context.Context, word string) (string, error) 
 
 // drain reads the lines that have arrived, and returns how many of them report a check of
 // the program's memory.
-func (s *programOutput) drain() (looks int) {
+func (s *programOutput) drain() (checks int) {
 	for {
 		select {
 		case line, ok := <-s.lines:
 			if !ok {
-				return looks
+				return checks
 			}
 			if strings.HasPrefix(line, suspend.ProgramGood) {
-				looks++
+				checks++
 			}
 		default:
-			return looks
+			return checks
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package runner
+package doctor
 
 import (
 	"os"
@@ -79,7 +79,9 @@ cuda = types.SimpleNamespace(
 // include the memory of tensors and the cache. A neighbour that takes memory meanwhile, no GPU
 // and no PyTorch are reported.
 func TestCalibrateProgram(t *testing.T) {
-	long(t)
+	if testing.Short() {
+		t.Skip("takes more than half a second")
+	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3 here")

@@ -1,4 +1,4 @@
-package runner
+package doctor
 
 import (
 	"cmp"
@@ -14,19 +14,19 @@ import (
 
 // checkHealth reports faults of real GPUs, and warnings about them and about
 // reading them.
-func (r *Runner) checkHealth() api.Check {
+func (d *Doctor) checkHealth(gpus []GPU) api.Check {
 	c := api.Check{Name: "GPU health", Status: "ok", Detail: "no faults"}
 	var faults, warnings []string
-	for _, d := range r.ordered() {
-		s, _ := r.monitor.Reading(d.UUID)
+	for _, on := range gpus {
+		s := on.Reading
 		if s.Fault != "" {
-			faults = append(faults, fmt.Sprintf("GPU %d: %s", d.Index, s.Fault))
+			faults = append(faults, fmt.Sprintf("GPU %d: %s", on.Index, s.Fault))
 		}
 		for _, w := range s.Warnings {
-			warnings = append(warnings, fmt.Sprintf("GPU %d: %s", d.Index, w))
+			warnings = append(warnings, fmt.Sprintf("GPU %d: %s", on.Index, w))
 		}
 	}
-	if n, ok := r.GPUs.(gpu.Noting); ok {
+	if n, ok := d.Source.(gpu.Noting); ok {
 		warnings = append(warnings, n.Notes()...)
 	}
 	switch {
@@ -39,24 +39,24 @@ func (r *Runner) checkHealth() api.Check {
 	return c
 }
 
-// checkMetrics reports the source of each GPU's activity.
-func (r *Runner) checkMetrics() api.Check {
+// checkActivity reports the source of each GPU's activity.
+func checkActivity(gpus []GPU) api.Check {
 	c := api.Check{Name: "GPU activity", Status: "ok"}
 	on := map[string][]string{}
 	var sources []string
 	var coarse []gpu.Device
-	for _, d := range r.ordered() {
-		s, ok := r.monitor.Reading(d.UUID)
+	for _, of := range gpus {
+		s := of.Reading
 		name := cmp.Or(s.Metrics, "nothing")
-		if !ok {
+		if !of.Read {
 			name = "nothing yet"
 		}
 		if on[name] == nil {
 			sources = append(sources, name)
 		}
-		on[name] = append(on[name], fmt.Sprint(d.Index))
+		on[name] = append(on[name], fmt.Sprint(of.Index))
 		if s.Coarse {
-			coarse = append(coarse, d)
+			coarse = append(coarse, of.Device)
 		}
 	}
 	var parts []string
@@ -82,16 +82,6 @@ func noCounters(model string) bool {
 	return strings.Contains(model, "GeForce") && !strings.Contains(model, "RTX 50")
 }
 
-// ordered returns the GPUs by index.
-func (r *Runner) ordered() []gpu.Device {
-	var out []gpu.Device
-	for _, d := range r.gpus.Devices() {
-		out = append(out, d)
-	}
-	slices.SortFunc(out, func(a, b gpu.Device) int { return cmp.Compare(a.Index, b.Index) })
-	return out
-}
-
 // checkControlGroups reports the version of the kernel's control groups. They identify the
 // task of a GPU process, and the driver's memory limits need version 2.
 func checkControlGroups() api.Check {
@@ -103,5 +93,51 @@ func checkControlGroups() api.Check {
 		c.Status, c.Detail = "warning", c.Detail+"; carma runs in a PID namespace of its own and cannot tell its tasks' GPU processes from others"
 		c.Fix = "run carma in the host's PID namespace"
 	}
+	return c
+}
+
+// checkLimits reports for each GPU how the memory of tasks is limited, and why a stricter
+// limit is not used.
+func checkLimits(gpus []GPU) api.Check {
+	c := api.Check{Name: "GPU memory limits", Status: "ok"}
+	on := map[string][]string{}
+	var texts []string
+	for _, d := range gpus {
+		text := d.Limits
+		if on[text] == nil {
+			texts = append(texts, text)
+		}
+		on[text] = append(on[text], fmt.Sprint(d.Index))
+		if d.Unlimited {
+			c.Status, c.Fix = "warning", "write memory-caps: growth and watchdog: relaunch, their defaults"
+		}
+	}
+	var parts []string
+	for _, text := range texts {
+		parts = append(parts, fmt.Sprintf("GPU %s: %s", strings.Join(on[text], ", "), text))
+	}
+	c.Detail = strings.Join(parts, "; ")
+	return c
+}
+
+// checkSuspend reports for each GPU whether tasks can be suspended there, and why not. The
+// check does not fail if they cannot, because nothing else depends on suspending tasks.
+func checkSuspend(gpus []GPU) api.Check {
+	c := api.Check{Name: "suspending tasks", Status: "ok"}
+	on := map[string][]string{}
+	var texts []string
+	for _, d := range gpus {
+		text := d.Suspend
+		c.Fix = cmp.Or(c.Fix, d.SuspendFix)
+		if on[text] == nil {
+			texts = append(texts, text)
+		}
+		on[text] = append(on[text], fmt.Sprint(d.Index))
+	}
+	var parts []string
+	for _, text := range texts {
+		parts = append(parts, "GPU "+strings.Join(on[text], ", ")+": "+text)
+	}
+	c.Detail = strings.Join(parts, "; ")
 	return c
 }
