@@ -48,7 +48,7 @@ func (r *Runner) facts(ctx context.Context) doctor.Facts {
 	}
 	f.Attach, f.AttachWhy, f.AttachErr = r.attaching.Mode()
 	f.Checked, f.Damage = r.checked.result()
-	f.Problems, _ = r.trouble.now()
+	f.Problems, _ = r.trouble.Now()
 	f.NoMPS = cmp.Or(r.opt.NoMPS, r.sharing.why(time.Now()))
 	_ = r.loop.Look(ctx, func(s *mapper.State) {
 		for _, t := range s.Tasks() {

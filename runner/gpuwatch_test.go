@@ -2,13 +2,10 @@ package runner
 
 import (
 	"testing"
-	"time"
 
 	"carma/internal/units"
-	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
-	"carma/runner/record"
 )
 
 // TestUntouched checks that a task is marked as never having used its GPU only if that was
@@ -39,22 +36,5 @@ func TestUntouched(t *testing.T) {
 	}
 	if got := g.finished(third); !got.Attempts[0].Untouched || got.Attempts[0].Peak != 0 {
 		t.Errorf("it says %+v", got.Attempts[0])
-	}
-}
-
-// TestUsedUntouched checks that for removed tasks, allocations that were never used count as
-// wasted, and unmeasured allocations as unmeasured.
-func TestUsedUntouched(t *testing.T) {
-	g := newRig(t)
-	p := &usageArchive{r: g.Runner}
-	start := units.InstantOf(time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local))
-	run := func(n int) *model.Attempt {
-		return &model.Attempt{N: n, Started: start, Ended: start.Add(time.Hour), Grants: []model.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}}
-	}
-	rec := &record.Record{User: "ann", Untouched: []int{1}}
-	p.attempt(rec, run(1))
-	p.attempt(rec, run(2))
-	if day := p.days["2026-01-02"]; len(day) != 1 || day[0].Booked != 2*3600 || day[0].Wasted != 2*3600 || day[0].Unmeasured != 3600 || day[0].GPUSeconds != 2*3600 {
-		t.Errorf("%+v", day)
 	}
 }

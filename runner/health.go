@@ -60,7 +60,7 @@ func (r *Runner) unready() []string {
 	if text := r.loop.Full(); text != "" {
 		problems = append(problems, text)
 	}
-	all, _ := r.trouble.now()
+	all, _ := r.trouble.Now()
 	for _, x := range all {
 		problems = append(problems, x.String())
 	}

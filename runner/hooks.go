@@ -17,11 +17,7 @@ func (h *hooks) BeginBatch() { clear(h.names) }
 
 // Archive implements [loop.Hooks].
 func (h *hooks) Archive(removed []model.TaskID) []journal.MetaRow {
-	past := usageArchive{r: h.Runner}
-	for _, id := range removed {
-		past.forget(id)
-	}
-	return past.meta()
+	return h.past.Add(removed)
 }
 
 // CarryOut implements [loop.Hooks].
@@ -37,7 +33,7 @@ func (h *hooks) EndBatch(changed []*record.Record) {
 	for _, rec := range changed {
 		h.probeIfDue(rec)
 	}
-	h.logProblems()
+	h.trouble.Set(h.findProblems())
 	h.startCanaryIfDue()
 }
 

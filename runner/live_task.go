@@ -49,7 +49,7 @@ func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {
 		v.Suspended, v.Queued = len(all), v.Queued-waiting
 		v.Held = s.Unfinished() - v.Queued - v.Running - v.Suspended
 	})
-	v.Trouble, _ = r.trouble.now()
+	v.Trouble, _ = r.trouble.Now()
 	return v, err
 }
 

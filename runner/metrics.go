@@ -70,7 +70,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 	s.EngineUp, _ = r.engine.Status()
 	s.Ready, s.Paused, s.Draining = len(r.unready()) == 0, g.paused, r.draining.Load()
 	s.Troubles = map[string]int{}
-	all, _ := r.trouble.now()
+	all, _ := r.trouble.Now()
 	for _, x := range all {
 		s.Troubles[x.Scope]++
 	}

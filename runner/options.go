@@ -12,6 +12,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/machine"
+	"carma/runner/retention"
 	"carma/runner/suspend/support"
 	"carma/runner/tasklog"
 
@@ -109,7 +110,7 @@ type Options struct {
 	// groups identify the task.
 	Owner func(pid int) (task model.TaskID, attempt int, ok bool)
 	// Keep bounds how many finished tasks are kept, and how long.
-	Keep Keep
+	Keep retention.Keep
 	// Notify has the settings of messages.
 	Notify Notifying
 	// Probing says when and how tasks are probed.

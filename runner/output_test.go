@@ -11,6 +11,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/runner/api"
+	"carma/runner/retention"
 	"carma/runner/tasklog"
 )
 
@@ -40,7 +41,7 @@ func TestOutputExpires(t *testing.T) {
 	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x", "y")})
 	ref := g.run(api.Submit{Image: "one"})
 	g.finished(ref)
-	g.opt.Keep = Keep{OutputFor: time.Nanosecond}
+	g.opt.Keep = retention.Keep{OutputFor: time.Nanosecond}
 	g.restart()
 	g.eventually("the output is a note", func() bool {
 		got := g.output(ref)

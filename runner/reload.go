@@ -11,6 +11,7 @@ import (
 	"carma/runner/loop"
 	"carma/runner/machine"
 	"carma/runner/record"
+	"carma/runner/retention"
 	"carma/runner/tasklog"
 )
 
@@ -29,7 +30,7 @@ type Live struct {
 	OOMTexts      []string // see [Options]
 	Fittings      Fittings
 	Bounds        machine.Bounds // for tasks that are submitted or started later
-	Keep          Keep
+	Keep          retention.Keep
 	Probing       Probing // except Run
 	// Output limits the stored output. Nil means no change.
 	Output *tasklog.Limits

@@ -11,6 +11,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/machine"
 	"carma/runner/request"
+	"carma/runner/retention"
 	"carma/runner/tasklog"
 )
 
@@ -54,7 +55,7 @@ func TestReconfigureMore(t *testing.T) {
 		t.Error("more processors than there are were taken")
 	}
 	next.Bounds = machine.Bounds{Most: machine.Share{Pids: 77}}
-	next.Open, next.Keep, next.PerUser.Connections = true, Keep{Tasks: 1}, 5
+	next.Open, next.Keep, next.PerUser.Connections = true, retention.Keep{Tasks: 1}, 5
 	next.Probing.When = ProbeNever
 	next.Output = &tasklog.Limits{Attempt: 2 * tasklog.MinLimit}
 	if err := g.Reconfigure(g.ctx(), g.opt.Mapper, next); err != nil {
@@ -70,7 +71,7 @@ func TestReconfigureMore(t *testing.T) {
 	if rec, err := g.Find(second); err != nil || rec.Submit.Visibility != access.VisibilityOpen {
 		t.Errorf("the task's output is %q, %v", rec.Submit.Visibility, err)
 	}
-	if n, err := g.removeOld(g.ctx()); n != 1 || err != nil {
+	if n, err := g.retention.RemoveSome(g.ctx()); n != 1 || err != nil {
 		t.Errorf("%d tasks were removed, %v", n, err)
 	}
 	if _, err := g.Find(first); !isNotFound(err) {

@@ -22,7 +22,23 @@ func (r *Runner) resumeAttempts() {
 	}
 	first := r.nextID
 	r.attempts.Go(func() { r.sweep(r.work, placed, first) })
-	r.side.Go(func() { r.sweepOutput(r.work, first); r.runRetention(r.work) })
+	r.side.Go(func() {
+		r.sweepOutput(r.work, first)
+		r.retention.CountOutput(r.work)
+		r.helperOut.count()
+		r.retention.Run(r.work, r.storeRegularly)
+	})
+}
+
+// storeRegularly does what is due once a minute beside the removal of old tasks.
+func (r *Runner) storeRegularly() {
+	r.helperOut.expire()
+	r.Logs.NoteLosses()
+	r.keeping.look(r)
+	r.storeEnergy()
+	if err := r.past.Drop(r.Clock.Time()); err != nil {
+		r.Log.Debug().Err(err).Msg("the sums of an old day could not be dropped")
+	}
 }
 
 // resumeWorkers starts the workers that are missing, and returns the placed

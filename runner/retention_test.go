@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/request"
+	"carma/runner/retention"
 	"carma/runner/verify"
 )
 
@@ -37,7 +37,7 @@ func keeping(t *testing.T) *rig {
 // keep restarts the daemon, which removes old tasks at its start. It waits
 // until exactly the tasks of gone are removed, with their output. Then the
 // journal must be sound.
-func (g *rig) keep(k Keep, gone, stay []string) {
+func (g *rig) keep(k retention.Keep, gone, stay []string) {
 	g.t.Helper()
 	g.opt.Keep = k
 	g.restart()
@@ -49,7 +49,7 @@ func (g *rig) keep(k Keep, gone, stay []string) {
 		ids, err := g.Logs.Tasks()
 		return err == nil && len(ids) == len(stay)
 	})
-	if n, err := g.removeOld(g.ctx()); n != 0 || err != nil {
+	if n, err := g.retention.RemoveSome(g.ctx()); n != 0 || err != nil {
 		g.t.Errorf("%d more are removed, %v", n, err)
 	}
 	for _, ref := range stay {
@@ -76,7 +76,7 @@ func TestRetention(t *testing.T) {
 	refs := g.done(ann, 6)
 	long := g.run(api.Submit{Image: "long"})
 	g.running(long)
-	g.keep(Keep{Tasks: 3}, refs[:3], append(refs[3:], long))
+	g.keep(retention.Keep{Tasks: 3}, refs[:3], append(refs[3:], long))
 	if got := g.output(refs[5]); len(got) != 1 {
 		t.Errorf("output %q", got)
 	}
@@ -87,7 +87,7 @@ func TestRetention(t *testing.T) {
 	if err != nil || info.Output == nil || info.Output.Finished != 3 {
 		t.Errorf("info %+v, %v", info.Output, err)
 	}
-	g.keep(Keep{}, nil, append(refs[3:], long)) // removed tasks stay removed
+	g.keep(retention.Keep{}, nil, append(refs[3:], long)) // removed tasks stay removed
 }
 
 // TestRetentionByAge: all tasks that ended long enough ago are removed, for any number of
@@ -96,8 +96,8 @@ func TestRetentionByAge(t *testing.T) {
 	long(t)
 	g := keeping(t)
 	refs := slices.Concat(g.done(ann, 2), g.done(bob, 2))
-	g.keep(Keep{TasksFor: time.Hour}, nil, refs)
-	g.keep(Keep{TasksFor: time.Nanosecond}, refs, nil)
+	g.keep(retention.Keep{TasksFor: time.Hour}, nil, refs)
+	g.keep(retention.Keep{TasksFor: time.Nanosecond}, refs, nil)
 }
 
 // TestRetentionIsFair: the user with most tasks loses some, down to the number
@@ -107,7 +107,7 @@ func TestRetentionIsFair(t *testing.T) {
 	g := keeping(t)
 	anns, bobs := g.done(ann, 2), g.done(bob, 5)
 	stay := append(anns[1:], bobs[3:]...) // among users with equal numbers, the first by name loses tasks
-	g.keep(Keep{Tasks: 3}, append(anns[:1], bobs[:3]...), stay)
+	g.keep(retention.Keep{Tasks: 3}, append(anns[:1], bobs[:3]...), stay)
 }
 
 // TestRetentionSparesNeeded: a task stays while an unfinished task depends on it.
@@ -120,12 +120,12 @@ func TestRetentionSparesNeeded(t *testing.T) {
 	close(first.gate)
 	g.running(next)
 	refs := g.done(ann, 2)
-	g.keep(Keep{Tasks: 1}, refs, []string{needed, next})
+	g.keep(retention.Keep{Tasks: 1}, refs, []string{needed, next})
 	if _, err := g.api.Stop(g.ctx(), next, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	g.finished(next)
-	g.keep(Keep{Tasks: 1}, append(refs, needed), []string{next})
+	g.keep(retention.Keep{Tasks: 1}, append(refs, needed), []string{next})
 }
 
 // TestRetentionSparesOpenGroups: finished tasks of a group with unfinished ones
@@ -151,30 +151,11 @@ func TestRetentionSparesOpenGroups(t *testing.T) {
 	}
 	g.running(group[6])
 	refs := g.done(ann, 2)
-	g.keep(Keep{Tasks: 7}, refs[:1], append(group, refs[1]))
-	g.keep(Keep{Tasks: 1}, refs[1:], group)
+	g.keep(retention.Keep{Tasks: 7}, refs[:1], append(group, refs[1]))
+	g.keep(retention.Keep{Tasks: 1}, refs[1:], group)
 	if _, err := g.api.Stop(g.ctx(), group[6], api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	g.finished(group[6])
-	g.keep(Keep{Tasks: 1}, append(refs, group[:6]...), group[6:])
-}
-
-// TestShare: a user with less than a fair share loses no task.
-func TestShare(t *testing.T) {
-	for _, c := range []struct {
-		users map[string]int
-		total int
-		want  int
-	}{
-		{map[string]int{"a": 10}, 4, 4},
-		{map[string]int{"a": 10, "b": 1}, 4, 3},
-		{map[string]int{"a": 10, "b": 10, "c": 1}, 6, 3},
-		{map[string]int{"a": 10, "b": 10}, 5, 3},
-		{map[string]int{"a": 10, "b": 10, "c": 10}, 0, 0},
-	} {
-		if got := share(c.users, c.total); got != c.want {
-			t.Errorf("%v of %d: %d, want %d", slices.Sorted(maps.Keys(c.users)), c.total, got, c.want)
-		}
-	}
+	g.keep(retention.Keep{Tasks: 1}, append(refs, group[:6]...), group[6:])
 }

@@ -71,7 +71,7 @@ func (r *Runner) endpoints() []endpoint {
 			return r.Quotas(ctx, who, in.Names)
 		}),
 		query(api.GetUsed, needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.UsedOptions) ([]api.Used, error) {
-			return r.Used(ctx, in.Since, in.Until)
+			return r.past.List(ctx, in.Since, in.Until)
 		}),
 		query(api.GetTimeline, needs(rights.SeeServer, rights.See), func(ctx context.Context, in *api.TimelineOptions) (api.Timeline, error) {
 			return r.Timeline(ctx, in.Since, in.Until)

@@ -33,12 +33,15 @@ import (
 	"carma/runner/messages"
 	"carma/runner/metrics"
 	"carma/runner/monitor"
+	"carma/runner/problems"
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
+	"carma/runner/retention"
 	"carma/runner/suspend/support"
 	"carma/runner/throughput"
 	"carma/runner/trial"
+	"carma/runner/usage"
 	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
@@ -48,17 +51,19 @@ import (
 // Runner is the daemon without its socket. Make one with [New], then [Runner.Run].
 type Runner struct {
 	Deps
-	opt      Options
-	authz    *access.Authorizer
-	instance string // labels the containers of this data folder
-	loop     *loop.Loop
-	records  *record.Store
-	engine   *engine.Health
-	trouble  *problems
-	lookout  *reconciler
-	checked  checked
-	set      atomic.Pointer[Live] // options that can change
-	draining atomic.Bool
+	opt       Options
+	authz     *access.Authorizer
+	instance  string // labels the containers of this data folder
+	loop      *loop.Loop
+	records   *record.Store
+	engine    *engine.Health
+	trouble   *problems.Current
+	past      *usage.Archive
+	retention *retention.Remover
+	lookout   *reconciler
+	checked   checked
+	set       atomic.Pointer[Live] // options that can change
+	draining  atomic.Bool
 	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
 	canaryRuns bool
 	monitor    *monitor.Monitor
@@ -159,7 +164,11 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.set.Store(live)
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.loop = loop.New(r.work, deps.Journal, r.records, deps.Clock, deps.Log, opt.Mapper, &hooks{Runner: r})
-	r.trouble, r.lookout = newProblems(), newReconciler()
+	r.trouble, r.lookout = problems.New(deps.Log), newReconciler()
+	r.retention = retention.New(retention.Deps{
+		Journal: deps.Journal, Records: r.records, Logs: deps.Logs, Clock: deps.Clock, Log: deps.Log,
+		Keep: func() retention.Keep { return r.live().Keep }, Look: r.loop.Look, Remove: r.remove,
+	})
 	r.engine = engine.New(deps.Driver, deps.Log)
 	if r.monitor, err = monitor.New(deps.GPUs, deps.Clock, opt.SampleEvery, opt.Activity, deps.Log); err != nil {
 		return nil, err
@@ -172,6 +181,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if r.gpus, err = inventory.New(ctx, deps.GPUs, cmp.Or(opt.Boot, up.Boot), deps.Log); err != nil {
 		return nil, err
 	}
+	r.past = usage.New(deps.Journal, r.records, r.authz, r.gpus.Index)
 	r.attaching = inventory.NewAttachment(r.gpus, opt.Attach, deps.Driver.Name(), r.engine.Info)
 	r.engine.Probe(ctx)
 	if err := r.findLimits(ctx); err != nil {

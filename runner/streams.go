@@ -202,7 +202,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *record.Record, 
 			break
 		}
 		waits := rec.Task.Phase == model.Recovering || rec.Task.Phase == model.Queued
-		trouble, eased := r.trouble.now()
+		trouble, eased := r.trouble.Now()
 		if waits && len(trouble) > 0 && !told {
 			told = true
 			if err := s.send("log", r.problemNote(n, trouble[0])); err != nil {

@@ -216,7 +216,7 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 		info.Held = s.Unfinished() - info.Queued - info.Running - info.Suspended
 	})
 	info.Energy = r.energy.View()
-	info.Trouble, _ = r.trouble.now() // as the loop last wrote it
+	info.Trouble, _ = r.trouble.Now() // as the loop last wrote it
 	info.Draining = r.draining.Load()
 	if err == nil {
 		info.Host, err = r.hostView(ctx)

@@ -111,3 +111,13 @@ func (l taskHistory) merged(reasons []historyLine) (all []historyLine, gap int) 
 	}
 	return append(all, reasons...), gap
 }
+
+// pause waits for d, and returns false if ctx ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

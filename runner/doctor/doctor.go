@@ -18,6 +18,7 @@ import (
 	"carma/runner/journal"
 	"carma/runner/monitor"
 	"carma/runner/mps"
+	"carma/runner/problems"
 
 	"golang.org/x/sys/unix"
 )
@@ -134,7 +135,7 @@ func checkProblems(all []api.Trouble) []api.Check {
 	var out []api.Check
 	for _, x := range all {
 		switch {
-		case x.Scope == "daemon":
+		case x.Scope == problems.ScopeDaemon:
 			out = append(out, api.Check{Name: "daemon", Status: "warning", Detail: x.Text, Fix: x.Remedy})
 		case x.Code != "down":
 			detail := x.Text

@@ -11,7 +11,7 @@ import (
 	"carma/runner/access"
 	"carma/runner/machine"
 	"carma/runner/notify"
-
+	"carma/runner/retention"
 	"github.com/rs/zerolog"
 )
 
@@ -105,7 +105,7 @@ func liveOf(config settings.Config) runner.Live {
 			Tasks: config.UserTasks, Bytes: config.UserBytes, High: config.UserHigh, Connections: config.UserConnections, MayHigh: config.HighPriority,
 			Suites: config.UserSuites, Helpers: config.UserHelpers, Volumes: config.UserVolumes,
 		},
-		Keep:    runner.Keep{Tasks: config.KeepTasks, TasksFor: config.KeepTasksFor, OutputFor: config.KeepOutputFor},
+		Keep:    retention.Keep{Tasks: config.KeepTasks, TasksFor: config.KeepTasksFor, OutputFor: config.KeepOutputFor},
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 		Output:  &limits,
 	}

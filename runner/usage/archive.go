@@ -1,4 +1,8 @@
-package runner
+// Package usage keeps what removed tasks have used, as sums per day, user, account, group,
+// image and GPU. It owns the rows of the journal's meta with these sums. The sums are stored
+// in the commit that deletes the records, so that no task is counted twice or lost, whenever
+// the daemon is killed.
+package usage
 
 import (
 	"cmp"
@@ -17,10 +21,6 @@ import (
 	"carma/runner/rights"
 )
 
-// The usage of removed tasks is kept as sums per day, user, account, group, image and
-// GPU. The sums are stored in the commit that deletes the records, so that no task is
-// counted twice or lost, whenever the daemon is killed.
-
 const (
 	// pastKey is the prefix of the keys of days in the journal's meta. The day follows,
 	// as 2006-01-02 in the time of this machine.
@@ -31,21 +31,50 @@ const (
 	pastRows = 500
 )
 
-// usageDay holds the sums of a day.
-type usageDay []api.Used
-
-// usageArchive holds the days that a batch changes. It reads each day from the journal
-// once.
-type usageArchive struct {
-	r    *Runner
-	days map[string]usageDay
+// Authority decides who sees the usage of others.
+type Authority interface {
+	// MayServer reports whether a caller may do something to the server.
+	MayServer(rights.Action, request.Caller) bool
 }
 
-// forget adds a task's usage to the sums, before its record is deleted.
-func (p *usageArchive) forget(id model.TaskID) {
-	rec, _ := p.r.records.Get(id)
+// Archive holds the usage of the removed tasks.
+type Archive struct {
+	journal *journal.Journal
+	records *record.Store
+	auth    Authority
+	index   func(model.GPUID) int
+}
+
+// New returns the archive in a journal. records has the tasks that are in memory. index
+// returns the index of a GPU, or -1 if it is unknown.
+func New(j *journal.Journal, records *record.Store, auth Authority, index func(model.GPUID) int) *Archive {
+	return &Archive{journal: j, records: records, auth: auth, index: index}
+}
+
+// Add returns the days to store in the commit that deletes the records of tasks: the sums
+// with the usage of these tasks.
+func (a *Archive) Add(removed []model.TaskID) []journal.MetaRow {
+	b := batch{Archive: a}
+	for _, id := range removed {
+		b.add(id)
+	}
+	return b.meta()
+}
+
+// dayUsage holds the sums of a day.
+type dayUsage []api.Used
+
+// batch holds the days that a commit changes. It reads each day from the journal once.
+type batch struct {
+	*Archive
+	days map[string]dayUsage
+}
+
+// add adds a task's usage to the sums, before its record is deleted.
+func (b *batch) add(id model.TaskID) {
+	rec, _ := b.records.Get(id)
 	if rec == nil {
-		row, err := p.r.Journal.Task(int64(id))
+		row, err := b.journal.Task(int64(id))
 		if err != nil {
 			return // the task was removed before
 		}
@@ -57,7 +86,7 @@ func (p *usageArchive) forget(id model.TaskID) {
 	if !t.Phase.Finished() {
 		return
 	}
-	u := p.row(rec, t.Ended, nil)
+	u := b.row(rec, t.Ended, nil)
 	u.Tasks++
 	switch t.Phase {
 	case model.Succeeded:
@@ -70,18 +99,18 @@ func (p *usageArchive) forget(id model.TaskID) {
 		u.Waited += max(0, t.Attempts[0].Launched.Sub(t.Submitted)).Seconds()
 	}
 	for i := range t.Attempts {
-		p.attempt(rec, &t.Attempts[i])
+		b.attempt(rec, &t.Attempts[i])
 	}
 }
 
 // attempt adds the usage of an attempt, split at midnight.
-func (p *usageArchive) attempt(rec *record.Record, a *model.Attempt) {
+func (b *batch) attempt(rec *record.Record, a *model.Attempt) {
 	from, to := cmp.Or(a.Started, a.Launched), a.Ended
 	if len(a.Grants) == 0 || to < from {
 		return
 	}
 	if a.Class == model.ExitGPUOOM {
-		p.row(rec, to, new(p.r.gpus.Ref(a.Grants[0].GPU).Index)).OOMs++
+		b.row(rec, to, new(b.index(a.Grants[0].GPU))).OOMs++
 	}
 	whole := to.Sub(from).Seconds()
 	away := 0.0 // share of the attempt's time in which it was suspended, as if spread evenly
@@ -93,7 +122,7 @@ func (p *usageArchive) attempt(rec *record.Record, a *model.Attempt) {
 		passed := end.Sub(from).Seconds()
 		ran := passed * (1 - away)
 		for _, g := range a.Grants {
-			u := p.row(rec, from, new(p.r.gpus.Ref(g.GPU).Index))
+			u := b.row(rec, from, new(b.index(g.GPU)))
 			u.GPUSeconds += ran
 			u.AwaySeconds += passed * away
 			switch {
@@ -117,11 +146,11 @@ func midnight(at units.Instant) units.Instant {
 
 // row finds or makes the sum to which a task is added on a day. The pointer is valid
 // until the next call.
-func (p *usageArchive) row(rec *record.Record, at units.Instant, gpu *int) *api.Used {
+func (b *batch) row(rec *record.Record, at units.Instant, gpu *int) *api.Used {
 	date := at.Time().Local().Format(time.DateOnly)
-	day, ok := p.days[date]
+	day, ok := b.days[date]
 	if !ok {
-		if body, err := p.r.Journal.Meta(pastKey + date); err == nil {
+		if body, err := b.journal.Meta(pastKey + date); err == nil {
 			_ = json.Unmarshal(body, &day)
 		}
 	}
@@ -134,16 +163,16 @@ func (p *usageArchive) row(rec *record.Record, at units.Instant, gpu *int) *api.
 	if i < 0 {
 		i, day = len(day), append(day, want)
 	}
-	if p.days == nil {
-		p.days = map[string]usageDay{}
+	if b.days == nil {
+		b.days = map[string]dayUsage{}
 	}
-	p.days[date] = day
+	b.days[date] = day
 	return &day[i]
 }
 
 // meta returns the days in the journal's form.
-func (p *usageArchive) meta() (all []journal.MetaRow) {
-	for date, day := range p.days {
+func (b *batch) meta() (all []journal.MetaRow) {
+	for date, day := range b.days {
 		if body, err := json.Marshal(day); err == nil {
 			all = append(all, journal.MetaRow{Key: pastKey + date, Value: body})
 		}
@@ -152,41 +181,41 @@ func (p *usageArchive) meta() (all []journal.MetaRow) {
 	return all
 }
 
-// dropPast deletes the days that are older than pastDays.
-func (r *Runner) dropPast() {
-	oldest := pastKey + r.Clock.Time().Local().AddDate(0, 0, -pastDays).Format(time.DateOnly)
-	all, err := r.Journal.Metas(pastKey)
+// Drop deletes the days that are older than pastDays.
+func (a *Archive) Drop(now time.Time) error {
+	oldest := pastKey + now.Local().AddDate(0, 0, -pastDays).Format(time.DateOnly)
+	all, err := a.journal.Metas(pastKey)
 	if err != nil {
-		return // the journal's check reports the error
+		return nil // the journal's check reports the error
 	}
 	for _, m := range all {
 		if m.Key < oldest {
-			if err := r.Journal.DropMeta(m.Key); err != nil {
-				r.Log.Debug().Err(err).Msg("the sums of an old day could not be dropped")
-				return
+			if err := a.journal.DropMeta(m.Key); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
-// Used returns the sums of the removed tasks, by day, from since on and before until. An
-// empty bound does not limit.
-func (r *Runner) Used(ctx context.Context, since, until string) ([]api.Used, error) {
+// List returns the sums by day, from since on and before until. An empty bound does not
+// limit. A caller who may not see the usage of others gets only the own usage.
+func (a *Archive) List(ctx context.Context, since, until string) ([]api.Used, error) {
 	list := []api.Used{}
-	all, err := r.Journal.Metas(pastKey)
+	all, err := a.journal.Metas(pastKey)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range all {
 		date := strings.TrimPrefix(m.Key, pastKey)
-		var day usageDay
+		var day dayUsage
 		if date < since || until != "" && date >= until {
 			continue
 		}
 		if err := json.Unmarshal(m.Value, &day); err != nil {
 			continue
 		}
-		if who, _ := request.CallerFrom(ctx); !r.authz.MayServer(rights.SeeUse, who) {
+		if who, _ := request.CallerFrom(ctx); !a.auth.MayServer(rights.SeeUse, who) {
 			day = slices.DeleteFunc(day, func(u api.Used) bool { return u.User != who.Name })
 		}
 		list = append(list, day...)

@@ -1,4 +1,8 @@
-package runner
+// Package retention removes finished tasks that are too old or too many, and output whose
+// time has expired. It owns the rule which task goes first: tasks that ended first, of the
+// user with the most tasks; never a task that an unfinished task waits for, or of a group
+// that is open.
+package retention
 
 import (
 	"context"
@@ -9,7 +13,12 @@ import (
 	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/clock"
 	"carma/runner/journal"
+	"carma/runner/record"
+	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
 )
 
 // Keep bounds the finished tasks that are kept. 0 means no limit.
@@ -28,15 +37,33 @@ const (
 	housePause = 50 * time.Millisecond
 )
 
-// runRetention counts the output on disk, and then removes expired tasks and output, until the
-// daemon stops.
-func (r *Runner) runRetention(ctx context.Context) {
-	r.countOutput(ctx)
-	r.helperOut.count()
+// Deps holds what a remover works on.
+type Deps struct {
+	Journal *journal.Journal
+	Records *record.Store
+	Logs    *tasklog.Store
+	Clock   *clock.Clock
+	Log     zerolog.Logger
+	// Keep returns the present limits.
+	Keep func() Keep
+	// Look calls a func that may read the state.
+	Look func(context.Context, func(*mapper.State)) error
+	// Remove removes finished tasks, with their output.
+	Remove func(ctx context.Context, by string, ids ...model.TaskID) error
+}
+
+// Remover removes finished tasks and output.
+type Remover struct{ Deps }
+
+// New returns a remover. Call [Remover.CountOutput] and then [Remover.Run].
+func New(deps Deps) *Remover { return &Remover{deps} }
+
+// Run removes expired tasks and output until ctx ends. It calls also after each round.
+func (r *Remover) Run(ctx context.Context, also func()) {
 	gone := int64(0) // output of tasks that ended before this instant has expired
 	for {
 		for {
-			n, err := r.removeOld(ctx)
+			n, err := r.RemoveSome(ctx)
 			if err != nil && ctx.Err() == nil {
 				r.Log.Warn().Err(err).Msg("old tasks could not be removed")
 			}
@@ -45,11 +72,7 @@ func (r *Runner) runRetention(ctx context.Context) {
 			}
 		}
 		gone = r.expireOutput(ctx, gone)
-		r.helperOut.expire()
-		r.Logs.NoteLosses()
-		r.keeping.look(r)
-		r.storeEnergy()
-		r.dropPast()
+		also()
 		if !pause(ctx, houseEvery) {
 			return
 		}
@@ -65,9 +88,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// countOutput gives the store the user of each task with output on disk. Until then only
+// CountOutput gives the store the user of each task with output on disk. Until then only
 // the disk's limit counts that output.
-func (r *Runner) countOutput(ctx context.Context) {
+func (r *Remover) CountOutput(ctx context.Context) {
 	ids, err := r.Logs.Tasks()
 	if err != nil {
 		r.Log.Warn().Err(err).Msg("the output on disk cannot be counted")
@@ -93,21 +116,21 @@ func (r *Runner) countOutput(ctx context.Context) {
 	}
 }
 
-// removeOld removes some of the finished tasks that are too old or too many,
+// RemoveSome removes some of the finished tasks that are too old or too many,
 // and returns how many.
-func (r *Runner) removeOld(ctx context.Context) (int, error) {
+func (r *Remover) RemoveSome(ctx context.Context) (int, error) {
 	needed, err := r.neededTasks(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if r.live().Keep.TasksFor > 0 {
-		before := int64(r.Clock.Now().Add(-r.live().Keep.TasksFor))
-		n, err := r.removeSome(ctx, "", before, houseStep, needed)
+	if r.Keep().TasksFor > 0 {
+		before := int64(r.Clock.Now().Add(-r.Keep().TasksFor))
+		n, err := r.removeOldest(ctx, "", before, houseStep, needed)
 		if n > 0 || err != nil {
 			return n, err
 		}
 	}
-	if r.live().Keep.Tasks == 0 {
+	if r.Keep().Tasks == 0 {
 		return 0, nil
 	}
 	users, err := r.Journal.FinishedByUser()
@@ -121,17 +144,17 @@ func (r *Runner) removeOld(ctx context.Context) (int, error) {
 			most = user
 		}
 	}
-	if total <= r.live().Keep.Tasks {
+	if total <= r.Keep().Tasks {
 		return 0, nil
 	}
-	above := users[most] - share(users, r.live().Keep.Tasks)
-	return r.removeSome(ctx, most, 0, min(houseStep, total-r.live().Keep.Tasks, max(above, 1)), needed)
+	above := users[most] - share(users, r.Keep().Tasks)
+	return r.removeOldest(ctx, most, 0, min(houseStep, total-r.Keep().Tasks, max(above, 1)), needed)
 }
 
-// removeSome removes up to n finished tasks of a user, or of anybody if user is empty,
+// removeOldest removes up to n finished tasks of a user, or of anybody if user is empty,
 // except needed tasks. The tasks that ended first go first. If before is not 0, only tasks
 // that ended before that instant are removed.
-func (r *Runner) removeSome(ctx context.Context, user string, before int64, n int, needed map[int64]bool) (int, error) {
+func (r *Remover) removeOldest(ctx context.Context, user string, before int64, n int, needed map[int64]bool) (int, error) {
 	var ids []model.TaskID
 	for limit := n + len(needed); len(ids) == 0; limit *= 4 { // tasks of open groups stay, and may be many
 		old, err := r.Journal.Oldest(journal.Oldest{User: user, Before: before, Limit: limit})
@@ -139,7 +162,7 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 			return 0, err
 		}
 		for _, t := range old {
-			if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.records.OpenGroup(t.Group)) {
+			if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.Records.OpenGroup(t.Group)) {
 				ids = append(ids, model.TaskID(t.ID))
 			}
 		}
@@ -151,7 +174,7 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 		return 0, nil
 	}
 	failpoint.Hit("prune-begins")
-	if err := r.remove(ctx, "carma", ids...); err != nil {
+	if err := r.Remove(ctx, "carma", ids...); err != nil {
 		return 0, err
 	}
 	failpoint.Hit("prune-stored")
@@ -160,9 +183,9 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 }
 
 // neededTasks returns the tasks that an unfinished task depends on.
-func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
+func (r *Remover) neededTasks(ctx context.Context) (map[int64]bool, error) {
 	needed := map[int64]bool{}
-	err := r.loop.Look(ctx, func(s *mapper.State) {
+	err := r.Look(ctx, func(s *mapper.State) {
 		for _, t := range s.Tasks() {
 			for _, d := range t.After {
 				needed[int64(d.Task)] = true
@@ -174,12 +197,12 @@ func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
 
 // expireOutput replaces output by notes, for tasks that ended after gone and more than
 // Keep.OutputFor ago. It returns the instant up to which output is replaced.
-func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
-	if r.live().Keep.OutputFor == 0 {
+func (r *Remover) expireOutput(ctx context.Context, gone int64) int64 {
+	if r.Keep().OutputFor == 0 {
 		return gone
 	}
-	before := int64(r.Clock.Now().Add(-r.live().Keep.OutputFor))
-	why := "output is kept for " + r.live().Keep.OutputFor.String() + " after a task's end"
+	before := int64(r.Clock.Now().Add(-r.Keep().OutputFor))
+	why := "output is kept for " + r.Keep().OutputFor.String() + " after a task's end"
 	for {
 		old, err := r.Journal.Oldest(journal.Oldest{From: gone, Before: before, Limit: houseStep})
 		if err != nil || len(old) == 0 {
