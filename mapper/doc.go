@@ -78,7 +78,7 @@
 //     Kept by runner/loop/replay.go (rebuild, replay).
 //  15. Then check the state with [State.Audit], find the container of each placed
 //     task, and continue with duties 7 and 8. Otherwise running attempts are lost.
-//     Kept by runner/load.go (load), runner/restart.go (resumeAttempts).
+//     Kept by runner/loop/load.go (Load), runner/restart.go (resumeAttempts).
 //  16. Change nothing that the State returns, and keep no pointer of [State.Task]
 //     over the next Step. Decisions are copies and may be kept.
 //     Kept by runner/record/record.go (WithTask).

@@ -18,7 +18,7 @@ func (w *worker) find(ctx context.Context) (*containers.Container, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	name := w.containerName(w.launch.Task, w.launch.Attempt)
+	name := w.containerName()
 	// If no name matches, somebody has renamed the container, and its labels decide.
 	i := max(0, slices.IndexFunc(found, func(c containers.Container) bool { return c.Name == name }))
 	return &found[i], nil

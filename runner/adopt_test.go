@@ -18,6 +18,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/label"
 	"carma/runner/record"
 )
 
@@ -158,7 +159,7 @@ func TestAdoptedWhateverHasChanged(t *testing.T) {
 func (g *rig) madeByOlderProgram() {
 	g.engine.Relabel(func(labels map[string]string) {
 		maps.DeleteFunc(labels, func(k, _ string) bool {
-			return !slices.Contains([]string{LabelInstance, LabelTask, LabelAttempt, LabelGrant, LabelGPUs, LabelName, LabelUser}, k)
+			return !slices.Contains([]string{label.Instance, label.Task, label.Attempt, label.Grant, label.GPUs, label.Name, label.User}, k)
 		})
 	})
 	g.editRecords(func(r *record.Record) { r.Nonce = "" })
@@ -167,16 +168,16 @@ func (g *rig) madeByOlderProgram() {
 // TestStrangersAreNotAdopted checks that a container with the attempt's name that another task
 // made is neither adopted nor ended, and that the task is not at fault.
 func TestStrangersAreNotAdopted(t *testing.T) {
-	for label, value := range map[string]string{LabelNonce: "0123456789abcdef", LabelInstance: "other"} {
-		t.Run(label, func(t *testing.T) {
+	for name, value := range map[string]string{label.Nonce: "0123456789abcdef", label.Instance: "other"} {
+		t.Run(name, func(t *testing.T) {
 			g := newRig(t)
 			long := g.gated("long")
 			ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 			g.running(ref)
 			stranger := g.containers()[0]
 			g.stop()
-			g.engine.Relabel(func(labels map[string]string) { labels[label] = value })
-			if label == LabelNonce { // the journal may be an older copy
+			g.engine.Relabel(func(labels map[string]string) { labels[name] = value })
+			if name == label.Nonce { // the journal may be an older copy
 				if why := g.refused().Error(); !strings.Contains(why, "belongs to another task of this number") {
 					t.Error(why)
 				}
@@ -192,7 +193,7 @@ func TestStrangersAreNotAdopted(t *testing.T) {
 			// The next daemon does not remove it either, although the attempt ended long ago.
 			g.restart()
 			g.running(ref)
-			g.sweep(g.ctx(), map[model.TaskID]int{}, 100)
+			g.reconciler.Sweep(g.ctx(), map[model.TaskID]int{}, 100, containerUse{g.Runner})
 			i := slices.IndexFunc(g.containers(), func(c containers.Container) bool { return c.ID == stranger.ID })
 			if i < 0 || g.containers()[i].State != containers.StateRunning {
 				t.Errorf("the other task's container was ended: %+v", g.containers())
@@ -210,7 +211,7 @@ func TestNameTaken(t *testing.T) {
 	g := newRig(t)
 	long := g.gated("long")
 	close(long.gate)
-	_, err := g.engine.Create(t.Context(), containers.Spec{Name: g.containerName(1, 1), Image: "long", Labels: map[string]string{LabelInstance: g.instance}})
+	_, err := g.engine.Create(t.Context(), containers.Spec{Name: label.ContainerName(g.instance, 1, 1), Image: "long", Labels: map[string]string{label.Instance: g.instance}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,8 +124,8 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if id == "" {
 		return "", ending{class: model.ExitStopped, message: "stopped before it started"}
 	}
-	defer w.hostMem.Follow(w.key(), id, w.containerName(w.launch.Task, w.launch.Attempt))()
-	defer w.owners.add(w.key(), id, w.containerName(w.launch.Task, w.launch.Attempt))()
+	defer w.hostMem.Follow(w.key(), id, w.containerName())()
+	defer w.owners.add(w.key(), id, w.containerName())()
 	failpoint.Hit("worker-begun")
 	defer w.openPorts(ctx, id)()
 	w.connect(ctx, id)

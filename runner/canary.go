@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/engine"
+	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/record"
 )
@@ -108,8 +109,8 @@ func (r *Runner) runCanary(ctx context.Context) (err error) {
 func (r *Runner) canarySpec(name string) containers.Spec {
 	return containers.Spec{
 		Name: name, Image: bare.CanaryImage,
-		Labels:     map[string]string{LabelName: "canary"},
-		Identity:   map[string]string{LabelInstance: r.instance, LabelTask: "0", LabelAttempt: "1"},
+		Labels:     map[string]string{label.Name: "canary"},
+		Identity:   map[string]string{label.Instance: r.instance, label.Task: "0", label.Attempt: "1"},
 		Entrypoint: []string{bare.CanaryProgram}, Command: []string{"true"},
 		User: canaryUser, NoNewPrivileges: true,
 		Memory: canaryMemory, CPUs: 1, ContainerOptions: containers.ContainerOptions{Pids: canaryProcesses},

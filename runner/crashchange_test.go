@@ -13,6 +13,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/label"
 	"carma/runner/verify"
 )
 
@@ -106,7 +107,7 @@ func TestCrashKeepsLimits(t *testing.T) {
 					t.Fatal(err)
 				}
 				w.acked[made.ID] = "long"
-				ref, name := model.TaskID(made.ID).String(), w.life.containerName(model.TaskID(made.ID), 1)
+				ref, name := model.TaskID(made.ID).String(), label.ContainerName(w.life.instance, model.TaskID(made.ID), 1)
 				for !onTask(t, w.life.Runner, ref, func(task *model.Task) bool { return task.Phase == model.Running }) {
 					time.Sleep(time.Second)
 				}

@@ -44,7 +44,7 @@ func (r *Runner) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []model.G
 // attempt if it has lost them and does not use them.
 func (w *worker) watchDevices(ctx context.Context, id string) (stop func()) {
 	rec, _ := w.records.Get(w.launch.Task)
-	lost, forget := w.access.Add(w.key(), w.uuids(), recordedDevices(rec, w.launch.Attempt), w.resumed, id, w.containerName(w.launch.Task, w.launch.Attempt))
+	lost, forget := w.access.Add(w.key(), w.uuids(), recordedDevices(rec, w.launch.Attempt), w.resumed, id, w.containerName())
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() {

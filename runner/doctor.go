@@ -155,15 +155,3 @@ func limitText(l limits.Limit) string {
 	}
 	return fmt.Sprintf("soft %s, hard %s", units.Bytes(l.Soft), hard)
 }
-
-// sweepTrial removes the container of a trial that a killed daemon left.
-func (r *Runner) sweepTrial(ctx context.Context, c containers.Container) {
-	if r.trials.Has(c.Name) {
-		return
-	}
-	r.thaw(ctx, c.ID, c.Name)
-	r.clearLimits(ctx, c.ID)
-	if _, err := r.engine.Retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }); err != nil && ctx.Err() == nil {
-		r.Log.Warn().Err(err).Str("container", c.Name).Msg("the container of a trial could not be removed")
-	}
-}

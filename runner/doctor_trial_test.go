@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"carma/containers"
+	"carma/runner/label"
 )
 
 // TestTrialsSwept: the sweep keeps the container of a trial that is in progress, and removes
@@ -14,7 +15,7 @@ func TestTrialsSwept(t *testing.T) {
 	make := func(name string) {
 		t.Helper()
 		id, err := g.engine.Create(g.ctx(), containers.Spec{Name: name, Image: "torch", Labels: map[string]string{
-			LabelInstance: g.instance, LabelTask: "0", LabelAttempt: "1", LabelNonce: "",
+			label.Instance: g.instance, label.Task: "0", label.Attempt: "1", label.Nonce: "",
 		}})
 		if err == nil {
 			err = g.engine.Start(g.ctx(), id)
@@ -33,12 +34,12 @@ func TestTrialsSwept(t *testing.T) {
 	}
 	name, over := g.trials.Name("doctor")
 	make(name)
-	g.sweep(g.ctx(), nil, 1)
+	g.reconciler.Sweep(g.ctx(), nil, 1, containerUse{g.Runner})
 	if left() != 1 {
 		t.Error("a trial lost its container")
 	}
 	over()
-	g.sweep(g.ctx(), nil, 1)
+	g.reconciler.Sweep(g.ctx(), nil, 1, containerUse{g.Runner})
 	if left() != 0 {
 		t.Error("a trial's container stays")
 	}

@@ -15,8 +15,8 @@ func (r *Runner) findProblems() []api.Trouble {
 		switch {
 		case r.draining.Load():
 			scope, code = problems.ScopeDaemon, "draining"
-		case down == r.lookout.reason():
-			code = r.lookout.code()
+		case down == r.reconciler.Reason():
+			code = r.reconciler.Code()
 		}
 		all = append(all, problems.Engine(scope, code, down))
 	}

@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/containers/bare"
 	"carma/mapper/model"
+	"carma/runner/label"
 	"carma/runner/loop"
 )
 
@@ -43,9 +44,9 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 			return nil
 		}
 		spec.Attach = mode
-	} else if spec.Attach = containers.Attach(w.adopted.Labels[LabelAttach]); spec.Attach == "" {
+	} else if spec.Attach = containers.Attach(w.adopted.Labels[label.Attach]); spec.Attach == "" {
 		return nil // an older carma made and checked the container
-	} else if launched := w.adopted.Labels[LabelGPUs]; launched != "" {
+	} else if launched := w.adopted.Labels[label.GPUs]; launched != "" {
 		spec.GPUs = strings.Split(launched, ",") // the task may have moved to other GPUs since
 	}
 	var got containers.Attachment

@@ -27,6 +27,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/journal"
+	"carma/runner/label"
 	"carma/runner/request"
 	"carma/runner/tasklog"
 	"carma/runner/verify"
@@ -235,7 +236,7 @@ func ends(ctx context.Context, p *containerstest.Process, d time.Duration, code 
 
 // begun records that a container's program runs.
 func (w *world) begun(p *containerstest.Process) (ended func()) {
-	task := p.Spec.Labels[LabelTask]
+	task := p.Spec.Labels[label.Task]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.starts[p.Spec.Name]++; w.starts[p.Spec.Name] > 1 {

@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/runner/api"
+	"carma/runner/label"
 	"carma/runner/request"
 	"carma/runner/verify"
 )
@@ -206,7 +207,7 @@ func TestJobWithoutDaemon(t *testing.T) {
 
 	g.stop()
 	c.change(runs.UID, func(j *containers.Job) { j.Failed = "DeadlineExceeded" })
-	if all, err := g.engine.List(g.ctx(), map[string]string{LabelName: "lab/runs"}); err != nil || len(all) != 1 || g.engine.Kill(g.ctx(), all[0].ID) != nil {
+	if all, err := g.engine.List(g.ctx(), map[string]string{label.Name: "lab/runs"}); err != nil || len(all) != 1 || g.engine.Kill(g.ctx(), all[0].ID) != nil {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	g.start()

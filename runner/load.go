@@ -7,6 +7,7 @@ import (
 
 	"carma/mapper/model"
 	"carma/runner/journal"
+	"carma/runner/reconcile"
 )
 
 // loadInstance reads the identity and the clock of the data folder. It makes
@@ -43,10 +44,14 @@ func (r *Runner) load() error {
 	if err := r.loop.Load(); err != nil {
 		return err
 	}
-	if err := r.findCompared(); err != nil {
+	maxRow, err := r.Journal.MaxTaskID()
+	if err != nil {
 		return err
 	}
-	maxRow, err := r.Journal.MaxTaskID()
 	r.nextID = max(model.TaskID(maxRow), r.loop.State().LastID()) + 1
+	r.reconciler, err = reconcile.New(reconcile.Config{
+		Folder: r.opt.DataDir, Instance: r.instance, Journal: r.Journal, Records: r.records, Driver: r.Driver, Engine: r.engine,
+		Loop: r.loop, Clock: r.Clock, Log: r.Log, Known: func(id model.TaskID) { r.nextID = max(r.nextID, id+1) },
+	})
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/engine"
+	"carma/runner/label"
 	"carma/runner/mounts"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -285,7 +286,7 @@ func (r *Runner) sweepMounts() {
 	starting := map[string]bool{}
 	for _, t := range r.loop.State().Tasks() {
 		if a := t.Current(); a != nil && a.Started == units.Instant(0) {
-			starting[r.containerName(t.ID, a.N)] = true
+			starting[label.ContainerName(r.instance, t.ID, a.N)] = true
 		}
 	}
 	keep := func(name string) bool { return starting[name] || r.helpers.Has(name) }

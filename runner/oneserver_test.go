@@ -15,6 +15,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/label"
 	"carma/runner/verify"
 )
 
@@ -42,7 +43,7 @@ func TestClusterDecidesAsOneServer(t *testing.T) {
 		g.source = func(c *cards) gpu.Source { return asCluster{c} }
 	})
 	g.script("mixed", func(ctx context.Context, p *containerstest.Process) int {
-		if n, _ := strconv.Atoi(p.Spec.Labels[LabelTask]); n%3 == 1 && p.Spec.Labels[LabelAttempt] == "1" {
+		if n, _ := strconv.Atoi(p.Spec.Labels[label.Task]); n%3 == 1 && p.Spec.Labels[label.Attempt] == "1" {
 			return printing(1, pytorchOOM)(ctx, p)
 		}
 		return 0

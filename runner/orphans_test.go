@@ -15,6 +15,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/journal"
+	"carma/runner/label"
 	"carma/runner/verify"
 
 	"github.com/rs/zerolog"
@@ -48,12 +49,12 @@ func (g *rig) refused() *journal.Refusal {
 
 func (g *rig) labelled() (running []string) {
 	g.t.Helper()
-	list, err := g.engine.List(g.ctx(), map[string]string{LabelInstance: g.instance})
+	list, err := g.engine.List(g.ctx(), map[string]string{label.Instance: g.instance})
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	for _, c := range list {
-		running = append(running, c.Labels[LabelTask]+"."+c.Labels[LabelAttempt]+" "+string(c.State))
+		running = append(running, c.Labels[label.Task]+"."+c.Labels[label.Attempt]+" "+string(c.State))
 	}
 	slices.Sort(running)
 	return running

@@ -14,6 +14,7 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/record"
 )
@@ -145,7 +146,7 @@ func (r *Runner) probed(now units.Instant, id model.TaskID, est estimator.Estima
 // findNetwork runs the first steps of a task's program on the CPU.
 func (r *Runner) findNetwork(ctx context.Context, rec *record.Record) (*models.Config, error) {
 	name := fmt.Sprintf("carma-%s-%d-probe", r.instance, rec.ID())
-	labels := map[string]string{LabelInstance: r.instance, LabelTask: rec.ID().String()}
+	labels := map[string]string{label.Instance: r.instance, label.Task: rec.ID().String()}
 	if err := r.clearProbes(ctx, labels); err != nil {
 		return nil, err
 	}

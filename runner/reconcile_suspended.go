@@ -19,7 +19,7 @@ func (w *worker) detectSuspended(ctx context.Context, id string) {
 		return
 	}
 	c := w.container(id)
-	left := c.Leave != "" && w.vacateFolder(w.containerName(w.launch.Task, w.launch.Attempt)).Left()
+	left := c.Leave != "" && w.vacateFolder(w.containerName()).Left()
 	frozen := false
 	if !left && !w.adopted.Paused {
 		short, cancel := context.WithTimeout(ctx, signalLimit)

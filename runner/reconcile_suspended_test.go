@@ -9,6 +9,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/label"
 	"carma/runner/suspend/leave"
 )
 
@@ -97,7 +98,7 @@ func TestFoundAway(t *testing.T) {
 		g.stop()
 		g.setBack(file, false)
 		g.start()
-		folder := g.vacateFolder(g.containerName(2, 1))
+		folder := g.vacateFolder(label.ContainerName(g.instance, 2, 1))
 		g.eventually("it is asked to return", func() bool { return !folder.Left() })
 		g.sameAttempt(ref, "GPU-b")
 		if slices.Contains(s.said(), "thaw") || len(s.said()) > 0 {

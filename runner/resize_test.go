@@ -8,6 +8,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/label"
 	"carma/runner/machine"
 	"carma/runner/verify"
 )
@@ -42,8 +43,8 @@ func TestHostResized(t *testing.T) {
 		}
 		g.refusedTo(err, c.status, c.words)
 	}
-	if got := g.phase(first); got.Submit.HostMem != 512<<20 || len(g.engine.Memory(g.containerName(1, 1))) > 0 {
-		t.Errorf("after refusals it asks for %d and its container was given %d", got.Submit.HostMem, g.engine.Memory(g.containerName(1, 1)))
+	if got := g.phase(first); got.Submit.HostMem != 512<<20 || len(g.engine.Memory(label.ContainerName(g.instance, 1, 1))) > 0 {
+		t.Errorf("after refusals it asks for %d and its container was given %d", got.Submit.HostMem, g.engine.Memory(label.ContainerName(g.instance, 1, 1)))
 	}
 	got := task(g.api.Update(g.ctx(), first, api.Update{HostMem: new(int64(768 << 20)), CPUs: new(0.5)}))
 	if h := got.Attempts[0].Host; h.Memory != 768<<20 || h.Limit != 768<<20 || h.CPUs != 0.5 || h.Weight != 0.5 || got.Submit.HostMem != 768<<20 {
@@ -54,7 +55,7 @@ func TestHostResized(t *testing.T) {
 	}
 	gave := func(memory int64, cpus containerstest.CPUs, times int) {
 		t.Helper()
-		name := g.containerName(1, 1)
+		name := label.ContainerName(g.instance, 1, 1)
 		m, c := g.engine.Memory(name), g.engine.CPUs(name)
 		if len(m) != times || len(c) != times || m[times-1] != memory || c[times-1] != cpus {
 			t.Errorf("its container was given %d and %+v, want %d times, at last %d and %+v", m, c, times, memory, cpus)
@@ -63,7 +64,7 @@ func TestHostResized(t *testing.T) {
 	gave(768<<20, containerstest.CPUs{CPUs: 0.5, Weight: 500}, 1)
 	g.restart()
 	g.running(first)
-	g.eventually("it has its limits again", func() bool { return len(g.engine.CPUs(g.containerName(1, 1))) == 2 })
+	g.eventually("it has its limits again", func() bool { return len(g.engine.CPUs(label.ContainerName(g.instance, 1, 1))) == 2 })
 	gave(768<<20, containerstest.CPUs{CPUs: 0.5, Weight: 500}, 2)
 
 	// The engine refuses: the allocation has changed, and the answer says so.
@@ -75,7 +76,7 @@ func TestHostResized(t *testing.T) {
 
 	// 0 means no request: all processors, and all unallocated memory.
 	task(g.api.Update(g.ctx(), first, api.Update{CPUs: new(0.0), HostMem: new(int64(0))}))
-	if h, m := g.phase(first).Attempts[0].Host, g.engine.Memory(g.containerName(1, 1)); h.CPUs != 0 || h.Limit != 768<<20 || m[len(m)-1] != h.Limit || slices.Max(g.engine.Memory(g.containerName(1, 1))) != h.Limit {
+	if h, m := g.phase(first).Attempts[0].Host, g.engine.Memory(label.ContainerName(g.instance, 1, 1)); h.CPUs != 0 || h.Limit != 768<<20 || m[len(m)-1] != h.Limit || slices.Max(g.engine.Memory(label.ContainerName(g.instance, 1, 1))) != h.Limit {
 		t.Errorf("it has %+v, and its container was given %d", h, m)
 	}
 	if _, err := g.api.Stop(g.ctx(), second, api.StopRequest{}); err != nil {

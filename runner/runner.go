@@ -35,6 +35,7 @@ import (
 	"carma/runner/monitor"
 	"carma/runner/problems"
 	"carma/runner/pull"
+	"carma/runner/reconcile"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/retention"
@@ -51,19 +52,19 @@ import (
 // Runner is the daemon without its socket. Make one with [New], then [Runner.Run].
 type Runner struct {
 	Deps
-	opt       Options
-	authz     *access.Authorizer
-	instance  string // labels the containers of this data folder
-	loop      *loop.Loop
-	records   *record.Store
-	engine    *engine.Health
-	trouble   *problems.Current
-	past      *usage.Archive
-	retention *retention.Remover
-	lookout   *reconciler
-	checked   checked
-	set       atomic.Pointer[Live] // options that can change
-	draining  atomic.Bool
+	opt        Options
+	authz      *access.Authorizer
+	instance   string // labels the containers of this data folder
+	loop       *loop.Loop
+	records    *record.Store
+	engine     *engine.Health
+	trouble    *problems.Current
+	past       *usage.Archive
+	retention  *retention.Remover
+	reconciler *reconcile.Reconciler
+	checked    checked
+	set        atomic.Pointer[Live] // options that can change
+	draining   atomic.Bool
 	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
 	canaryRuns bool
 	monitor    *monitor.Monitor
@@ -106,7 +107,6 @@ type Runner struct {
 
 	// The loop's own:
 	nextID    model.TaskID
-	compared  model.TaskID    // see findCompared
 	names     map[string]bool // names submitted in this batch
 	explained explanations
 	faulty    map[model.GPUID]bool // faults in the last sample, or nil if none
@@ -164,7 +164,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.set.Store(live)
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.loop = loop.New(r.work, deps.Journal, r.records, deps.Clock, deps.Log, opt.Mapper, &hooks{Runner: r})
-	r.trouble, r.lookout = problems.New(deps.Log), newReconciler()
+	r.trouble = problems.New(deps.Log)
 	r.retention = retention.New(retention.Deps{
 		Journal: deps.Journal, Records: r.records, Logs: deps.Logs, Clock: deps.Clock, Log: deps.Log,
 		Keep: func() retention.Keep { return r.live().Keep }, Look: r.loop.Look, Remove: r.remove,
@@ -217,10 +217,10 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 			r.access.Follow(samples)
 		},
 	})
-	if err := r.acceptLostRecords(); err != nil {
+	if err := r.reconciler.AcceptLostRecords(); err != nil {
 		return nil, err
 	}
-	return r, r.reconcileAtStart(ctx)
+	return r, r.reconciler.AtStart(ctx)
 }
 
 // newAuthorizer returns the authorizer of a daemon that runs as a user.
@@ -268,7 +268,11 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.gpus.Follow(r.work, r.gpusChanged) })
 	r.side.Go(func() { r.recordWaits(r.work) })
 	r.side.Go(func() { r.followers.Report(r.work, r.loop) })
-	r.side.Go(func() { r.reconcileLater(r.work) })
+	r.side.Go(func() {
+		if r.reconciler.Later(r.work, func() { r.resumeWorkers() }) {
+			r.loop.Post(r.engineNow())
+		}
+	})
 	r.side.Go(func() { tuneGC(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()

@@ -18,6 +18,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/label"
 	"carma/runner/verify"
 )
 
@@ -396,7 +397,7 @@ func TestForeignMemoryIsReserved(t *testing.T) {
 func TestVerifyAcceptsWhatHappened(t *testing.T) {
 	g := newRig(t)
 	g.script("mixed", func(ctx context.Context, p *containerstest.Process) int {
-		if n, _ := strconv.Atoi(p.Spec.Labels[LabelTask]); n%3 == 1 && p.Spec.Labels[LabelAttempt] == "1" {
+		if n, _ := strconv.Atoi(p.Spec.Labels[label.Task]); n%3 == 1 && p.Spec.Labels[label.Attempt] == "1" {
 			return printing(1, pytorchOOM)(ctx, p)
 		}
 		return 0

@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/pull"
 	"carma/runner/record"
@@ -32,9 +33,9 @@ func (w *worker) spec() (containers.Spec, error) {
 	}
 	grant := w.mostGranted()
 	spec := containers.Spec{
-		Name:             w.containerName(w.launch.Task, w.launch.Attempt),
+		Name:             w.containerName(),
 		Image:            sub.Image,
-		Labels:           w.about(mode),
+		Labels:           label.Describe(w.rec, w.launch, mode),
 		Identity:         w.identity(),
 		Entrypoint:       sub.Entrypoint,
 		Command:          sub.Command,
@@ -90,8 +91,8 @@ func (w *worker) spec() (containers.Spec, error) {
 func (w *worker) jobSpec(mode containers.Attach) containers.Spec {
 	grant := w.mostGranted()
 	return containers.Spec{
-		Name: w.containerName(w.launch.Task, w.launch.Attempt), Image: w.rec.Submit.Image, Job: &w.rec.Job.JobID,
-		Labels: w.about(mode), Identity: w.identity(), GPUs: w.uuids(), GPUMemory: int64(grant), Attach: mode,
+		Name: w.containerName(), Image: w.rec.Submit.Image, Job: &w.rec.Job.JobID,
+		Labels: label.Describe(w.rec, w.launch, mode), Identity: w.identity(), GPUs: w.uuids(), GPUMemory: int64(grant), Attach: mode,
 		Env: []string{
 			"CARMA_TASK=" + w.launch.Task.String(), "CARMA_ATTEMPT=" + strconv.Itoa(w.launch.Attempt),
 			"CARMA_GRANT_BYTES=" + strconv.FormatInt(int64(grant), 10),

@@ -2,6 +2,8 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -308,3 +310,11 @@ func firstError(all ...error) error {
 }
 
 func isStopping(err error) bool { return errors.Is(err, loop.ErrStopping) }
+
+// newNonce makes the random text by which a task differs from the task with the
+// same number in another copy of the journal.
+func newNonce() string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}

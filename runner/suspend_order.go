@@ -151,7 +151,7 @@ func (w *worker) lose(ctx context.Context, id string, err error) {
 // threads receive no signal.
 func (w *worker) thawIfFrozen(ctx context.Context, id string) {
 	if w.isTouched() {
-		w.Runner.thaw(ctx, id, w.containerName(w.launch.Task, w.launch.Attempt))
+		w.Runner.thaw(ctx, id, w.containerName())
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/suspend"
 	"carma/runner/suspend/support"
@@ -156,7 +157,7 @@ func TestSuspendAndResume(t *testing.T) {
 	g.inPhase(ref, model.Running)
 	equal(t, "calls", s.said(), []string{"suspend 3.0 GiB", "resume 7 [{GPU-a GPU-b}]"})
 	const own = int64(units.GiB)
-	equal(t, "memory", g.engine.Memory(g.containerName(1, 1)), []int64{own + int64(3*units.GiB), own})
+	equal(t, "memory", g.engine.Memory(label.ContainerName(g.instance, 1, 1)), []int64{own + int64(3*units.GiB), own})
 	g.restart() // its container has the labels of the GPU on which it began
 	rec, err := g.Find(ref)
 	if err != nil || rec.Task.Phase != model.Running || len(rec.Task.Attempts) != 1 || rec.Task.Last().Grants[0].GPU != "GPU-b" {
@@ -193,7 +194,7 @@ func TestSuspendFails(t *testing.T) {
 			return err == nil && rec.Task.Phase == model.Running && rec.Task.Reason.Code == model.ReasonNotSuspended && rec.Task.Reason.Text == "the driver is busy"
 		})
 		const own = int64(units.GiB)
-		equal(t, "memory", g.engine.Memory(g.containerName(1, 1)), []int64{own + int64(3*units.GiB), own})
+		equal(t, "memory", g.engine.Memory(label.ContainerName(g.instance, 1, 1)), []int64{own + int64(3*units.GiB), own})
 	})
 	t.Run("no room for it", func(t *testing.T) {
 		g, s, ref := suspendable(t)
@@ -320,7 +321,7 @@ func TestRestartSuspended(t *testing.T) {
 		g.suspend(1)
 		g.inPhase(ref, model.Suspended)
 		g.stop()
-		found, err := g.engine.List(g.ctx(), map[string]string{LabelTask: "1"})
+		found, err := g.engine.List(g.ctx(), map[string]string{label.Task: "1"})
 		if err != nil || len(found) != 1 {
 			t.Fatal(found, err)
 		}

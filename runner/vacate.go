@@ -11,6 +11,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/request"
 	"carma/runner/suspend"
@@ -79,7 +80,7 @@ func (w *worker) watchVacateOffer() (look <-chan time.Time, stop func()) {
 // there is no offer yet.
 func (w *worker) reportVacateOffer() bool {
 	task, attempt := w.launch.Task, w.launch.Attempt
-	if !w.vacateFolder(w.containerName(task, attempt)).Offered() {
+	if !w.vacateFolder(w.containerName()).Offered() {
 		return false
 	}
 	known := false
@@ -108,7 +109,7 @@ func (w *worker) mountVacate(spec *containers.Spec) error {
 
 // container returns the attempt's container in the form of package suspend.
 func (w *worker) container(id string) suspend.Container {
-	name := w.containerName(w.launch.Task, w.launch.Attempt)
+	name := w.containerName()
 	c := suspend.FindContainer(w.owners.root, id, name)
 	if leavePath(w.rec.Submit.Env) != "" {
 		c.Leave = string(w.vacateFolder(name))
@@ -121,7 +122,7 @@ func (w *worker) removeVacate() {
 	if leavePath(w.rec.Submit.Env) == "" {
 		return
 	}
-	if err := os.RemoveAll(string(w.vacateFolder(w.containerName(w.launch.Task, w.launch.Attempt)))); err != nil {
+	if err := os.RemoveAll(string(w.vacateFolder(w.containerName()))); err != nil {
 		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the folder through which the task was asked to leave its GPU could not be removed; the next start does it")
 	}
 }
@@ -131,7 +132,7 @@ func (r *Runner) sweepVacate() {
 	alive := map[string]bool{}
 	for _, t := range r.loop.State().Tasks() {
 		if a := t.Alive(); a != nil {
-			alive[r.containerName(t.ID, a.N)] = true
+			alive[label.ContainerName(r.instance, t.ID, a.N)] = true
 		}
 	}
 	dir := filepath.Join(r.opt.DataDir, "leave")

@@ -11,6 +11,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/label"
 	"carma/runner/verify"
 )
 
@@ -20,8 +21,8 @@ func mixed(t *testing.T) string {
 	t.Helper()
 	g := newRig(t)
 	g.script("mixed", func(ctx context.Context, p *containerstest.Process) int {
-		n, _ := strconv.Atoi(p.Spec.Labels[LabelTask])
-		first := p.Spec.Labels[LabelAttempt] == "1"
+		n, _ := strconv.Atoi(p.Spec.Labels[label.Task])
+		first := p.Spec.Labels[label.Attempt] == "1"
 		switch {
 		case n%4 == 1 && first:
 			return printing(1, pytorchOOM)(ctx, p)

@@ -20,6 +20,7 @@ import (
 	"carma/runner/energy"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/label"
 	"carma/runner/machine"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -177,7 +178,7 @@ func (r *Runner) view(rec *record.Record, q queueView) api.Task {
 
 func (r *Runner) viewAttempt(id model.TaskID, a *model.Attempt) api.Attempt {
 	v := api.Attempt{
-		N: a.N, Starts: a.Starts, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
+		N: a.N, Starts: a.Starts, Container: label.ContainerName(r.instance, id, a.N), Launched: a.Launched.Time(),
 		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
 		Peak: int64(a.Peak), Blameless: a.NotAtFault, Message: a.Message,
 		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code), Host: machine.ViewShare(a), Leaves: a.Leaves,

@@ -14,8 +14,8 @@ import (
 	"carma/containers/containerd"
 	"carma/containers/containerstest"
 	engines "carma/containers/containerstest/engine"
-	"carma/runner"
 	"carma/runner/api"
+	"carma/runner/label"
 )
 
 // newContainerd starts a containerd for this test only.
@@ -187,7 +187,7 @@ func TestContainerdLogFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
-	list, err := d.List(t.Context(), map[string]string{runner.LabelInstance: s.instance()})
+	list, err := d.List(t.Context(), map[string]string{label.Instance: s.instance()})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("containers %v, %v", list, err)
 	}
@@ -212,7 +212,7 @@ func leftNothing(t *testing.T, s *server, c *engines.Containerd) {
 	}
 	defer func() { _ = d.Close() }()
 	eventually(t, "its containers are removed", func() bool {
-		list, err := d.List(t.Context(), map[string]string{runner.LabelInstance: s.instance()})
+		list, err := d.List(t.Context(), map[string]string{label.Instance: s.instance()})
 		return err == nil && len(list) == 0
 	})
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

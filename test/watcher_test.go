@@ -4,6 +4,7 @@ package test
 
 import (
 	"bytes"
+	"carma/runner/label"
 	"context"
 	"fmt"
 	"maps"
@@ -18,8 +19,6 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
-
-	"carma/runner"
 )
 
 // watcher follows an engine's event stream. It records the lives of carma's
@@ -64,7 +63,7 @@ func watch(ctx context.Context, host string) (*watcher, error) {
 	}
 	w := &watcher{cli: cli, lives: map[string]*life{}, changed: make(chan struct{})}
 	stream := cli.Events(ctx, client.EventsListOptions{
-		Filters: client.Filters{}.Add("type", "container").Add("label", runner.LabelInstance),
+		Filters: client.Filters{}.Add("type", "container").Add("label", label.Instance),
 	})
 	go func() {
 		for {
@@ -85,13 +84,13 @@ func watch(ctx context.Context, host string) (*watcher, error) {
 func (w *watcher) add(ctx context.Context, m events.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	label := m.Actor.Attributes
+	labels := m.Actor.Attributes
 	l := w.lives[m.Actor.ID]
 	if l == nil {
-		l = &life{id: m.Actor.ID, instance: label[runner.LabelInstance], gpus: strings.Split(label[runner.LabelGPUs], ","), read: make(chan struct{})}
-		l.task, _ = strconv.Atoi(label[runner.LabelTask])
-		l.attempt, _ = strconv.Atoi(label[runner.LabelAttempt])
-		l.grant, _ = strconv.ParseInt(label[runner.LabelGrant], 10, 64)
+		l = &life{id: m.Actor.ID, instance: labels[label.Instance], gpus: strings.Split(labels[label.GPUs], ","), read: make(chan struct{})}
+		l.task, _ = strconv.Atoi(labels[label.Task])
+		l.attempt, _ = strconv.Atoi(labels[label.Attempt])
+		l.grant, _ = strconv.ParseInt(labels[label.Grant], 10, 64)
 		w.lives[l.id] = l
 	}
 	at := time.Unix(0, m.TimeNano)
@@ -103,9 +102,9 @@ func (w *watcher) add(ctx context.Context, m events.Message) {
 		}
 	case events.ActionDie:
 		l.died = at
-		l.code, _ = strconv.Atoi(label["exitCode"])
+		l.code, _ = strconv.Atoi(labels["exitCode"])
 	case events.ActionKill:
-		l.signals = append(l.signals, label["signal"])
+		l.signals = append(l.signals, labels["signal"])
 	case events.ActionDestroy:
 		l.removed = true
 	}
@@ -200,7 +199,7 @@ func (w *watcher) gone(t *testing.T, instance string) []life {
 // list asks the engine for a daemon's containers, with the ended ones.
 func (w *watcher) list(ctx context.Context, instance string) ([]string, error) {
 	res, err := w.cli.ContainerList(ctx, client.ContainerListOptions{
-		All: true, Filters: client.Filters{}.Add("label", runner.LabelInstance+"="+instance),
+		All: true, Filters: client.Filters{}.Add("label", label.Instance+"="+instance),
 	})
 	if err != nil {
 		return nil, err

@@ -1,15 +1,17 @@
-package runner
+package reconcile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"carma/containers"
 	"carma/estimator/probe"
 	"carma/mapper/model"
 	"carma/runner/journal"
+	"carma/runner/label"
+	"carma/runner/record"
 )
 
 // orphan is a container of this data folder that the journal does not know. It is newer than
@@ -23,7 +25,7 @@ type orphan struct {
 
 // orphans returns the orphans: containers of this folder that are newer than the journal.
 // Once the daemon runs, only the loop calls it.
-func (r *Runner) orphans(all []containers.Container) ([]orphan, error) {
+func (r *Reconciler) orphans(all []containers.Container) ([]orphan, error) {
 	left, err := r.ignoredContainers()
 	if err != nil {
 		return nil, err
@@ -33,12 +35,11 @@ func (r *Runner) orphans(all []containers.Container) ([]orphan, error) {
 		if slices.Contains(left, c.ID) {
 			continue
 		}
-		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
-		attempt, err2 := strconv.Atoi(c.Labels[LabelAttempt])
-		if err1 != nil || err2 != nil || c.Labels[probe.Label] != "" {
+		task, attempt, ok := label.ParseAttempt(c.Labels)
+		if !ok || c.Labels[probe.Label] != "" {
 			continue // a probe needs no adoption, because it ends and is repeated
 		}
-		s := orphan{Container: c, task: model.TaskID(task), attempt: attempt}
+		s := orphan{Container: c, task: task, attempt: attempt}
 		if s.why, err = r.newerThanJournal(s); err != nil {
 			return nil, err
 		}
@@ -52,10 +53,22 @@ func (r *Runner) orphans(all []containers.Container) ([]orphan, error) {
 	return found, nil
 }
 
+// find returns a task's record from memory or the journal, or [journal.ErrNotFound].
+func (r *Reconciler) find(id model.TaskID) (*record.Record, error) {
+	if rec, _ := r.records.Get(id); rec != nil {
+		return rec, nil
+	}
+	row, err := r.journal.Task(int64(id))
+	if err != nil {
+		return nil, err
+	}
+	return record.Decode(row)
+}
+
 // newerThanJournal returns why a container is newer than the journal, or "" if it is not.
-func (r *Runner) newerThanJournal(s orphan) (string, error) {
-	rec, err := r.Find(s.task.String())
-	if isNotFound(err) {
+func (r *Reconciler) newerThanJournal(s orphan) (string, error) {
+	rec, err := r.find(s.task)
+	if errors.Is(err, journal.ErrNotFound) {
 		if s.task > r.compared {
 			return fmt.Sprintf("the journal's last task is %d", r.compared), nil
 		}
@@ -64,7 +77,7 @@ func (r *Runner) newerThanJournal(s orphan) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if rec.Nonce != "" && s.Labels[LabelNonce] != rec.Nonce {
+	if rec.Nonce != "" && s.Labels[label.Nonce] != rec.Nonce {
 		return "it belongs to another task of this number", nil
 	}
 	last := 0
@@ -82,7 +95,7 @@ func (r *Runner) newerThanJournal(s orphan) (string, error) {
 
 // checkNewer refuses a journal that is older than some containers. If the loss was
 // accepted, it returns these containers for adoption.
-func (r *Runner) checkNewer(all []containers.Container) ([]orphan, error) {
+func (r *Reconciler) checkNewer(all []containers.Container) ([]orphan, error) {
 	found, err := r.orphans(all)
 	if err != nil {
 		return nil, err
@@ -90,16 +103,16 @@ func (r *Runner) checkNewer(all []containers.Container) ([]orphan, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	for _, s := range found { // so that no number is used twice
-		r.nextID = max(r.nextID, s.task+1)
+	for _, s := range found {
+		r.known(s.task)
 	}
 	if accepted, err := r.lossAccepted(); err != nil || accepted {
 		return found, err
 	}
 	refusal := &journal.Refusal{
 		Err:  journal.ErrDamaged,
-		What: "containers are newer than the journal in " + r.opt.DataDir + ": it is an older copy, or has lost its end",
-		Fix:  journal.FixCommand(r.opt.DataDir),
+		What: "containers are newer than the journal in " + r.folder + ": it is an older copy, or has lost its end",
+		Fix:  journal.FixCommand(r.folder),
 	}
 	const most = 5
 	for i, s := range found {

@@ -1,4 +1,4 @@
-package runner
+package reconcile
 
 import (
 	"cmp"
@@ -7,35 +7,35 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/record"
 )
 
 // lossAccepted reports whether the loss of a part of the journal was accepted and the
 // lost tasks are not restored yet.
-func (r *Runner) lossAccepted() (bool, error) {
-	_, err := r.Journal.Meta(journal.AcceptLossKey)
+func (r *Reconciler) lossAccepted() (bool, error) {
+	_, err := r.journal.Meta(journal.AcceptLossKey)
 	if errors.Is(err, journal.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// acceptLostRecords restores the tasks of an accepted loss that have records by
+// AcceptLostRecords restores the tasks of an accepted loss that have records by
 // journaling them again. It may be repeated, and must run before new tasks are submitted.
 // Nothing is launched meanwhile.
-func (r *Runner) acceptLostRecords() error {
+func (r *Reconciler) AcceptLostRecords() error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
 	}
-	changes := []*loop.Change{loop.Fact(model.EngineChanged{At: r.Clock.Now(), Reason: "what the journal has lost is being taken in"})}
+	changes := []*loop.Change{loop.Fact(model.EngineChanged{At: r.clock.Now(), Reason: "what the journal has lost is being taken in"})}
 	ended, err := r.lostEnds()
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (r *Runner) acceptLostRecords() error {
 
 // acceptLoss restores the other tasks of an accepted loss from their containers, and ends
 // the acceptance. No container is touched.
-func (r *Runner) acceptLoss(found []orphan) error {
+func (r *Reconciler) acceptLoss(found []orphan) error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
 	}
@@ -60,10 +60,10 @@ func (r *Runner) acceptLoss(found []orphan) error {
 	if err := r.ignoreContainers(left); err != nil {
 		return err
 	}
-	return r.Journal.DropMeta(journal.AcceptLossKey)
+	return r.journal.DropMeta(journal.AcceptLossKey)
 }
 
-func (r *Runner) applyAll(changes []*loop.Change) error {
+func (r *Reconciler) applyAll(changes []*loop.Change) error {
 	kept, err := r.loop.Apply(changes)
 	if err == nil && len(kept) > 0 {
 		err = fmt.Errorf("%d changes that make good what the journal has lost: %w", len(kept), journal.ErrFull)
@@ -73,11 +73,11 @@ func (r *Runner) applyAll(changes []*loop.Change) error {
 
 // lostEnds returns the ends of the tasks that are unfinished in the state and
 // finished in their records.
-func (r *Runner) lostEnds() (changes []*loop.Change, err error) {
+func (r *Reconciler) lostEnds() (changes []*loop.Change, err error) {
 	for _, t := range r.loop.State().Tasks() {
-		row, err := r.Journal.Task(int64(t.ID))
+		row, err := r.journal.Task(int64(t.ID))
 		if errors.Is(err, journal.ErrNotFound) {
-			r.Log.Error().Int64("task", int64(t.ID)).Msg("the record of a task was lost; it cannot be launched again")
+			r.log.Error().Int64("task", int64(t.ID)).Msg("the record of a task was lost; it cannot be launched again")
 			continue
 		}
 		if err != nil {
@@ -90,7 +90,7 @@ func (r *Runner) lostEnds() (changes []*loop.Change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, loop.Fact(model.EndRecovered{At: r.Clock.Now(), Task: rec.Task}))
+		changes = append(changes, loop.Fact(model.EndRecovered{At: r.clock.Now(), Task: rec.Task}))
 	}
 	return changes, nil
 }
@@ -98,8 +98,8 @@ func (r *Runner) lostEnds() (changes []*loop.Change, err error) {
 // lostSubmissions returns the submissions of the tasks that the state does not know and
 // that have unfinished records, in order of number. Their containers, if any run, are
 // adopted afterwards.
-func (r *Runner) lostSubmissions() (changes []*loop.Change, err error) {
-	rows, err := r.Journal.Tasks(journal.Filter{Unfinished: true})
+func (r *Reconciler) lostSubmissions() (changes []*loop.Change, err error) {
+	rows, err := r.journal.Tasks(journal.Filter{Unfinished: true})
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +112,10 @@ func (r *Runner) lostSubmissions() (changes []*loop.Change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		now, t := r.Clock.Now(), rec.Task
+		now, t := r.clock.Now(), rec.Task
 		changes = append(changes, loop.Fact(model.TaskSubmitted{At: now, Request: t.Request}))
 		changes = append(changes, loop.Fact(model.Estimated{At: now, Task: t.ID, Estimate: lostEstimate(rec), Expected: t.Expected}))
-		r.Log.Warn().Int64("task", int64(t.ID)).Msg("a task that the journal had lost is submitted again, from its record")
+		r.log.Warn().Int64("task", int64(t.ID)).Msg("a task that the journal had lost is submitted again, from its record")
 	}
 	return changes, nil
 }
@@ -136,15 +136,15 @@ func lostEstimate(rec *record.Record) model.Estimate {
 // continue, and end like others. adoptOrphans does not adopt a container whose labels are
 // incomplete, nor a container whose task number belongs to another task or to a finished one.
 // left contains the IDs of the containers that are not adopted.
-func (r *Runner) adoptOrphans(found []orphan) (changes []*loop.Change, left []string) {
+func (r *Reconciler) adoptOrphans(found []orphan) (changes []*loop.Change, left []string) {
 	for _, s := range found {
 		rec, ev, err := r.orphanRecord(s)
 		if err != nil {
-			r.Log.Error().Err(err).Str("container", s.Name).Msg("a container that the journal does not know cannot be taken in; it is left alone")
+			r.log.Error().Err(err).Str("container", s.Name).Msg("a container that the journal does not know cannot be taken in; it is left alone")
 			left = append(left, s.ID)
 			continue
 		}
-		r.Log.Warn().Int64("task", int64(s.task)).Int("attempt", s.attempt).Str("container", s.Name).Msg("a container that the journal does not know is taken in as a task")
+		r.log.Warn().Int64("task", int64(s.task)).Int("attempt", s.attempt).Str("container", s.Name).Msg("a container that the journal does not know is taken in as a task")
 		changes = append(changes, &loop.Change{Keep: true, Events: func(units.Instant) ([]model.Event, []*record.Record, error) {
 			return []model.Event{ev}, []*record.Record{rec}, nil
 		}})
@@ -156,8 +156,8 @@ func (r *Runner) adoptOrphans(found []orphan) (changes []*loop.Change, left []st
 // loss was accepted. The daemon starts although these containers exist.
 const leftAloneKey = "left-alone"
 
-func (r *Runner) ignoredContainers() (ids []string, err error) {
-	b, err := r.Journal.Meta(leftAloneKey)
+func (r *Reconciler) ignoredContainers() (ids []string, err error) {
+	b, err := r.journal.Meta(leftAloneKey)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, nil
 	}
@@ -167,7 +167,7 @@ func (r *Runner) ignoredContainers() (ids []string, err error) {
 	return ids, err
 }
 
-func (r *Runner) ignoreContainers(ids []string) error {
+func (r *Reconciler) ignoreContainers(ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -179,28 +179,28 @@ func (r *Runner) ignoreContainers(ids []string) error {
 	if err != nil {
 		return err
 	}
-	return r.Journal.SetMeta(leftAloneKey, b)
+	return r.journal.SetMeta(leftAloneKey, b)
 }
 
 // orphanRecord makes an orphan's record and event from its labels, and from the known
 // data of its task.
-func (r *Runner) orphanRecord(s orphan) (*record.Record, model.OrphanAdopted, error) {
-	ev := model.OrphanAdopted{At: r.Clock.Now(), Attempt: s.attempt}
-	grants, err := grantsOf(s.Labels)
+func (r *Reconciler) orphanRecord(s orphan) (*record.Record, model.OrphanAdopted, error) {
+	ev := model.OrphanAdopted{At: r.clock.Now(), Attempt: s.attempt}
+	grants, err := label.ParseGrants(s.Labels)
 	if err != nil {
 		return nil, ev, err
 	}
 	ev.Grants = grants
-	if text := s.Labels[LabelHost]; text != "" {
+	if text := s.Labels[label.Host]; text != "" {
 		if err := json.Unmarshal([]byte(text), &ev.Host); err != nil {
-			return nil, ev, fmt.Errorf("its label %s, %q, does not say what was booked", LabelHost, text)
+			return nil, ev, fmt.Errorf("its label %s, %q, does not say what was booked", label.Host, text)
 		}
 	}
-	if at, err := time.Parse(time.RFC3339Nano, s.Labels[LabelLaunched]); err == nil {
+	if at, err := time.Parse(time.RFC3339Nano, s.Labels[label.Launched]); err == nil {
 		ev.Launched = units.InstantOf(at)
 	}
-	nonce := s.Labels[LabelNonce]
-	rec, err := r.Find(s.task.String())
+	nonce := s.Labels[label.Nonce]
+	rec, err := r.find(s.task)
 	switch {
 	case err == nil && (rec.Nonce == "" || rec.Nonce == nonce):
 		if rec.Task.Phase.Finished() {
@@ -210,44 +210,20 @@ func (r *Runner) orphanRecord(s orphan) (*record.Record, model.OrphanAdopted, er
 		return rec, ev, nil
 	case err == nil:
 		return nil, ev, fmt.Errorf("task %d is known, and is another one", s.task)
-	case !isNotFound(err):
+	case !errors.Is(err, journal.ErrNotFound):
 		return nil, ev, err
 	}
-	uid, err1 := strconv.Atoi(s.Labels[LabelUID])
-	gid, err2 := strconv.Atoi(s.Labels[LabelGID])
+	uid, err1 := strconv.Atoi(s.Labels[label.UID])
+	gid, err2 := strconv.Atoi(s.Labels[label.GID])
 	if err1 != nil || err2 != nil {
 		return nil, ev, errors.New("its labels do not say whose it is")
 	}
-	ev.Request = model.Request{ID: s.task, User: s.Labels[LabelUser], GPUs: len(grants), NoGPU: len(grants) == 0}
+	ev.Request = model.Request{ID: s.task, User: s.Labels[label.User], GPUs: len(grants), NoGPU: len(grants) == 0}
 	rec = &record.Record{
-		Submit: api.Submit{Image: s.Labels[LabelImage], Name: s.Labels[LabelName], GPUs: len(grants), NoGPU: len(grants) == 0},
-		Name:   s.Labels[LabelName], Nonce: nonce, User: s.Labels[LabelUser], UID: uid, GID: gid,
+		Submit: api.Submit{Image: s.Labels[label.Image], Name: s.Labels[label.Name], GPUs: len(grants), NoGPU: len(grants) == 0},
+		Name:   s.Labels[label.Name], Nonce: nonce, User: s.Labels[label.User], UID: uid, GID: gid,
 		Detail: "taken in: the journal had lost this task, its container was found",
 		Task:   model.Task{Request: ev.Request, Phase: model.Held, Submitted: cmp.Or(ev.Launched, ev.At)},
 	}
 	return rec, ev, nil
-}
-
-// grantsOf reads the label of the grants. Older containers have the labels of
-// GPUs and grant instead.
-func grantsOf(labels map[string]string) (grants []model.Grant, err error) {
-	list := labels[LabelGrants]
-	if list == "" && labels[LabelGPUs] != "" {
-		for uuid := range strings.SplitSeq(labels[LabelGPUs], ",") {
-			list += "," + uuid + "=" + cmp.Or(labels[LabelGrant], "0")
-		}
-		list = list[1:]
-	}
-	if _, told := labels[LabelGrants]; told && list == "" && labels[LabelHost] != "" {
-		return nil, nil // the task has no GPU
-	}
-	for entry := range strings.SplitSeq(list, ",") {
-		uuid, size, _ := strings.Cut(entry, "=")
-		n, err := strconv.ParseInt(size, 10, 64)
-		if uuid == "" || err != nil || n < 0 {
-			return nil, fmt.Errorf("its label %s, %q, does not say what was granted", LabelGrants, list)
-		}
-		grants = append(grants, model.Grant{GPU: model.GPUID(uuid), Memory: units.Bytes(n)})
-	}
-	return grants, nil
 }

@@ -1,0 +1,66 @@
+package runner
+
+import (
+	"context"
+	"strconv"
+
+	"carma/containers"
+	"carma/estimator/probe"
+	"carma/internal/units"
+	"carma/mapper/model"
+	"carma/runner/label"
+	"carma/runner/loop"
+	"carma/runner/record"
+)
+
+// launchable returns whether containers can and may be started, and why not.
+func (r *Runner) launchable() (up bool, why string) {
+	if up, why = r.engine.Status(); !up {
+		return false, why
+	}
+	why = r.reconciler.Reason()
+	return why == "", why
+}
+
+// engineNow returns a change that reports the engine's state at the time when the loop
+// applies it.
+func (r *Runner) engineNow() *loop.Change {
+	return &loop.Change{Keep: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		if r.draining.Load() {
+			return nil, nil, nil // nothing is started anyway
+		}
+		up, why := r.launchable()
+		return []model.Event{model.EngineChanged{At: now, Up: up, Reason: why}}, nil, nil
+	}}
+}
+
+// mayCreate waits until no other container can have the attempt's number. It
+// reports false if the attempt was stopped before.
+func (w *worker) mayCreate(ctx context.Context) (bool, error) {
+	select {
+	case <-w.reconciler.Done():
+		return true, nil
+	case <-w.stop.asked:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// containerUse implements [reconcile.Use].
+type containerUse struct{ *Runner }
+
+// InUse implements [reconcile.Use].
+func (u containerUse) InUse(c containers.Container) bool {
+	if c.Labels[probe.Label] == "" {
+		return u.trials.Has(c.Name)
+	}
+	task, err := strconv.ParseInt(c.Labels[label.Task], 10, 64)
+	return err == nil && u.probing(model.TaskID(task)) != ""
+}
+
+// Release implements [reconcile.Use].
+func (u containerUse) Release(ctx context.Context, c containers.Container) {
+	u.thaw(ctx, c.ID, c.Name)
+	u.clearLimits(ctx, c.ID)
+}
