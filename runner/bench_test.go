@@ -21,6 +21,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/journal"
+	"carma/runner/server"
 	"carma/runner/tasklog"
 
 	"github.com/rs/zerolog"
@@ -50,7 +51,7 @@ func benchDaemon(b *testing.B) (socket string) {
 		b.Fatal(err)
 	}
 	socket = filepath.Join(dir, "s")
-	l, err := Listen(socket)
+	l, err := server.Listen(socket)
 	if err != nil {
 		b.Fatal(err)
 	}

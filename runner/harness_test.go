@@ -21,6 +21,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/machine"
+	"carma/runner/server"
 	"carma/runner/tasklog"
 	"carma/runner/verify"
 
@@ -108,7 +109,7 @@ type rig struct {
 	estimator Estimator
 	spare     int64                   // of the journal
 	proc      string                  // folder of /proc; empty means /
-	page      Page                    // where the page is served
+	page      server.Page             // where the page is served
 	source    func(*cards) gpu.Source // nil means the cards themselves
 	log       io.Writer               // of the daemon's log; nil means the test's
 	sys       string                  // folder with the host's /proc and /sys; empty means /
@@ -188,9 +189,9 @@ func (g *rig) start() {
 	if g.sys != "" {
 		g.Runner.hostMem = machine.NewMemory(g.sys)
 	}
-	g.Runner.ServePage(g.page)
+	g.Runner.Server().SetPage(g.page)
 	socket := filepath.Join(g.dir, "s")
-	l, err := Listen(socket)
+	l, err := server.Listen(socket)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -105,41 +104,6 @@ func TestDrain(t *testing.T) {
 	g.start()
 	if task := g.finished(later); task.Phase != "succeeded" || len(task.Attempts) != 1 {
 		t.Errorf("the queued task: %s, %+v", task.Phase, task.Attempts)
-	}
-}
-
-// TestWhileStopping: once the daemon stops, requests that would change something are refused
-// with 503, and so are requests that were waiting then. An earlier version answered some with
-// 422 "context canceled" (F13).
-func TestWhileStopping(t *testing.T) {
-	for _, status := range []int{422, 499, 500, 503} {
-		ctx, stop := context.WithCancel(t.Context())
-		r := &Runner{}
-		h := r.whileStopping(ctx, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			stop()
-			http.Error(w, "context canceled", status)
-		}))
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, httptest.NewRequest("POST", "/v1/tasks", nil))
-		if rec.Code != 503 || rec.Header().Get("Retry-After") == "" || strings.Contains(rec.Body.String(), "canceled") || !strings.Contains(rec.Body.String(), "stopping") {
-			t.Errorf("%d became %d %q", status, rec.Code, rec.Body)
-		}
-		rec = httptest.NewRecorder()
-		h.ServeHTTP(rec, httptest.NewRequest("DELETE", "/v1/tasks/1", nil))
-		if rec.Code != 503 || rec.Header().Get("Retry-After") == "" {
-			t.Errorf("a request after it: %d", rec.Code)
-		}
-	}
-	// A successful change is answered as successful.
-	ctx, stop := context.WithCancel(t.Context())
-	h := (&Runner{}).whileStopping(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		stop()
-		_, _ = io.WriteString(w, "taken")
-	}))
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, httptest.NewRequest("POST", "/v1/tasks", nil))
-	if rec.Code != 200 || rec.Body.String() != "taken" {
-		t.Errorf("%d %q", rec.Code, rec.Body)
 	}
 }
 

@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -13,13 +12,9 @@ import (
 	"carma/mapper/fairshare"
 	"carma/mapper/model"
 	"carma/runner/gpu"
-	"carma/runner/httplimit"
 	"carma/runner/metrics"
 	"carma/runner/record"
 	"carma/runner/rights"
-	"carma/runner/web"
-
-	"golang.org/x/net/netutil"
 )
 
 // unlooked is the reason shown for pending tasks for which a scrape has not asked the
@@ -195,34 +190,5 @@ func (r *Runner) userFigures(accounts []fairshare.Account) ([]metrics.User, floa
 }
 
 // MetricsPage returns the page of metrics, with or without figures of single tasks and
-// users. It is served at its own address, beside the API's socket.
-func (r *Runner) MetricsPage(names metrics.Names) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", r.pages.Handler(names))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("carma's figures for Prometheus are at /metrics\n"))
-	})
-	return mux
-}
-
-// maxScrapers is the largest number of simultaneous connections to the port for Prometheus.
-const maxScrapers = 64
-
-// ServeMetrics answers with the page on l until ctx ends.
-func (r *Runner) ServeMetrics(ctx context.Context, l net.Listener, names metrics.Names) error {
-	handler := r.MetricsPage(names)
-	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
-		handler = web.OwnHost(handler)
-	}
-	l = netutil.LimitListener(l, maxScrapers)
-	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: httplimit.IdleLimit, MaxHeaderBytes: 16 << 10,
-	}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
-	defer stop()
-	if err := srv.Serve(l); err != http.ErrServerClosed {
-		return err
-	}
-	return nil
-}
+// users.
+func (r *Runner) MetricsPage(names metrics.Names) http.Handler { return r.pages.Handler(names) }

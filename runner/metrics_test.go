@@ -13,6 +13,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
+	"carma/runner/server"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -152,7 +153,7 @@ func TestMetricsWithoutNames(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(g.ctx())
 	done := make(chan error)
-	go func() { done <- g.Runner.ServeMetrics(ctx, l, metrics.WithoutNames) }()
+	go func() { done <- server.ServeMetrics(ctx, l, g.MetricsPage(metrics.WithoutNames)) }()
 	f, text := metricsPage(t, http.DefaultClient, "http://"+l.Addr().String()+"/metrics")
 	if value(f["carma_gpu_memory_reserved_bytes"], "gpu=0") != 10<<30 || value(f["carma_running_tasks"]) != 1 || value(f["carma_tasks_gpu_seconds_total"]) <= 0 {
 		t.Error("figures are missing:\n", text)

@@ -21,6 +21,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
+	"carma/runner/server"
 )
 
 const monitoring = "../configs/monitoring"
@@ -65,7 +66,7 @@ func monitored(t *testing.T) (g *rig, address string) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- g.Runner.ServeMetrics(ctx, l, metrics.WithNames) }()
+	go func() { done <- server.ServeMetrics(ctx, l, g.MetricsPage(metrics.WithNames)) }()
 	t.Cleanup(func() { end(); <-done })
 	return g, l.Addr().String()
 }

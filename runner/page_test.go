@@ -19,6 +19,8 @@ import (
 
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/request"
+	"carma/runner/server"
 	"carma/runner/web"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +36,16 @@ type visitorOf struct {
 
 func (l *lab) url() *url.URL { return &url.URL{Scheme: "http", Host: l.port, Path: "/"} }
 
+// ticket returns a ticket for the page.
+func (l *lab) ticket(u web.User) string {
+	l.t.Helper()
+	login, err := l.Runner.Server().WebLogin(request.Caller{UID: u.UID, GID: u.GID, Name: u.Name})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return login.Ticket
+}
+
 // visit signs a user in, at the port or through the socket.
 func (l *lab) visit(u web.User, socket bool) *visitorOf {
 	l.t.Helper()
@@ -44,7 +56,7 @@ func (l *lab) visit(u web.User, socket bool) *visitorOf {
 			return new(net.Dialer).DialContext(ctx, "unix", l.socket)
 		}}
 	}
-	ticket, _ := l.logins.Ticket(u)
+	ticket := l.ticket(u)
 	status, text := v.ask("POST", "/login", `{"ticket":"`+ticket+`"}`)
 	var in struct{ User, Key string }
 	if err := json.Unmarshal([]byte(text), &in); err != nil || status != 200 || in.User != u.Name {
@@ -132,7 +144,7 @@ func TestPageOtherUser(t *testing.T) {
 		if status := askAs(t, 4001, at, get); status != 401 {
 			t.Errorf("%s: another user with root's session: %d", at[0], status)
 		}
-		ticket, _ := l.logins.Ticket(root)
+		ticket := l.ticket(root)
 		body := `{"ticket":"` + ticket + `"}`
 		login := "POST /login HTTP/1.1\r\nHost: " + l.port + "\r\nOrigin: http://" + l.port + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\nConnection: close\r\n\r\n" + body
 		if status := askAs(t, 4001, at, login); status != 401 {
@@ -190,7 +202,7 @@ func TestPageAndAPI(t *testing.T) {
 			t.Errorf("%s without a session: %d %s", path, status, text)
 		}
 	}
-	l.page = Page{}
+	l.page = server.Page{}
 	l.restart()
 	_, err := l.api.Web(l.ctx())
 	if err == nil || !strings.Contains(err.Error(), "web: off") {

@@ -11,6 +11,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/httplimit"
 	"carma/runner/request"
+	"carma/runner/server"
 	"carma/test/browser"
 
 	"github.com/chromedp/chromedp"
@@ -37,7 +38,7 @@ func TestPageFlood(t *testing.T) {
 			c.Close()
 		}
 	}()
-	fill("tcp", l.port, httplimit.PlacesFor(pageConnections, 8)+50)
+	fill("tcp", l.port, httplimit.PlacesFor(server.PageConnections, 8)+50)
 	time.Sleep(100 * time.Millisecond) // the daemon has accepted its maximum
 	if status := visitQuickly(l, "tcp", l.port); status != 0 {
 		t.Errorf("the port is not full: it answers %d", status)
@@ -45,7 +46,7 @@ func TestPageFlood(t *testing.T) {
 	if status := visitQuickly(l, "unix", l.socket); status == 0 {
 		t.Error("the page's socket does not answer while its port is full")
 	}
-	fill("unix", l.socket, httplimit.PlacesFor(pageSocketConnections, 8)+50)
+	fill("unix", l.socket, httplimit.PlacesFor(server.PageSocketConnections, 8)+50)
 	for range 20 { // new connections, without keep-alive
 		if _, err := api.NewClient(l.api.Socket()).Info(l.ctx()); err != nil {
 			t.Fatalf("the API does not answer while the page is flooded: %v", err)

@@ -14,6 +14,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/request"
+	"carma/runner/server"
 )
 
 // The name of a task that is a program, if it is interpreted as HTML. The API refuses it as
@@ -42,11 +43,11 @@ func newLab(t *testing.T, gpus, tasks int) *lab {
 		}
 		g.opt.SampleEvery = time.Second
 		l.socket = filepath.Join(g.dir, "w")
-		unix, err := Listen(l.socket)
+		unix, err := server.Listen(l.socket)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.page = Page{Listeners: []net.Listener{unix, port}, Address: port.Addr().String(), Socket: l.socket}
+		g.page = server.Page{Listeners: []net.Listener{unix, port}, Address: port.Addr().String(), Socket: l.socket}
 	})
 	l.rig, l.port = g, port.Addr().String()
 	g.script("train:1", labTraining)

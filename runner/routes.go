@@ -83,7 +83,9 @@ func (r *Runner) endpoints() []endpoint {
 			return r.authz.Audit(ctx, *in)
 		}),
 		act(api.DrainDaemon, needs(rights.Drain), func(ctx context.Context, who request.Caller, _ *api.None) (api.Info, error) { return r.Drain(ctx, who) }),
-		act(api.GetWebTicket, local(neverPage, rights.Page), func(_ context.Context, who request.Caller, _ *api.None) (api.WebLogin, error) { return r.WebLogin(who) }),
+		act(api.GetWebTicket, local(neverPage, rights.Page), func(_ context.Context, who request.Caller, _ *api.None) (api.WebLogin, error) {
+			return r.server.WebLogin(who)
+		}),
 		act(api.SetSpeed, local(neverProof, rights.Speed), r.setSpeed),
 		act(api.ProveGPUs, local(neverProof, rights.Prove), r.prove),
 		act(api.CalibrateGPU, local(neverProof, rights.Calibrate), r.calibrate),

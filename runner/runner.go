@@ -11,13 +11,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/access"
 	"carma/runner/audit"
-	"carma/runner/certs"
 	"carma/runner/clock"
 	"carma/runner/console"
 	"carma/runner/deviceaccess"
@@ -26,7 +24,6 @@ import (
 	"carma/runner/engine"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
-	"carma/runner/httplimit"
 	"carma/runner/inventory"
 	"carma/runner/loop"
 	"carma/runner/machine"
@@ -39,11 +36,11 @@ import (
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/retention"
+	"carma/runner/server"
 	"carma/runner/suspend/support"
 	"carma/runner/throughput"
 	"carma/runner/trial"
 	"carma/runner/usage"
-	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -92,14 +89,11 @@ type Runner struct {
 	helpers    *helpers.Manager
 	helperOut  *helperOutput
 	consoles   *console.Registry
-	upgraded   sync.WaitGroup // connections of terminals and commands
-	turns      *httplimit.RequestLimiter
+	server     *server.Server
 	picturing  *dashboardFeed
 	timelines  timelines
 	lives      taskHistories
 	waited     waited
-	logins     *web.Logins
-	pageAt     Page // set before the page is served
 	pages      *metrics.Pages
 	messenger  *messages.Messenger // nil if no messages are sent
 	channels   *messages.Channels
@@ -111,9 +105,6 @@ type Runner struct {
 	explained explanations
 	faulty    map[model.GPUID]bool // faults in the last sample, or nil if none
 	workers   map[model.TaskID]*worker
-
-	remoteAt   net.Listener
-	remoteCert certs.Get
 
 	work     context.Context // ends when the daemon stops; containers keep running
 	endWork  context.CancelFunc
@@ -145,11 +136,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		jobs:      newJobs(),
 		followers: throughput.NewFollowers(deps.Clock),
 		consoles:  console.New(),
-		turns:     httplimit.NewRequestLimiter(),
 		picturing: newDashboardFeed(),
 		timelines: timelines{turn: semaphore.NewWeighted(1)},
 		lives:     taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail},
-		logins:    web.NewLogins(time.Now),
 		users:     request.LookupCaller,
 		opening:   make(chan struct{}, maxOpening),
 	}
@@ -164,6 +153,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.set.Store(live)
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.loop = loop.New(r.work, deps.Journal, r.records, deps.Clock, deps.Log, opt.Mapper, &hooks{Runner: r})
+	r.server = r.newServer()
 	r.trouble = problems.New(deps.Log)
 	r.retention = retention.New(retention.Deps{
 		Journal: deps.Journal, Records: r.records, Logs: deps.Logs, Clock: deps.Clock, Log: deps.Log,
@@ -303,16 +293,7 @@ func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	defer r.authz.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { defer end(); return r.Run(ctx) }) // Run also ends when the daemon is drained
-	g.Go(func() error { return r.Serve(ctx, l) })
-	if r.remoteAt != nil {
-		g.Go(func() error { return r.serveRemote(ctx) })
-	}
-	if len(r.pageAt.Listeners) > 0 {
-		page := r.pageHandler(ctx)
-		for _, l := range r.pageAt.Listeners {
-			g.Go(func() error { return r.servePage(ctx, l, page) })
-		}
-	}
+	g.Go(func() error { return r.server.Run(ctx, l) })
 	return g.Wait()
 }
 

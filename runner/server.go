@@ -4,102 +4,34 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
-	"time"
 
 	"carma/containers"
 	"carma/runner/api"
 	"carma/runner/httplimit"
-	"carma/runner/loop"
 	"carma/runner/metrics"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/server"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// ErrSocketInUse is the error if another daemon answers at the socket.
-var ErrSocketInUse = errors.New("another daemon answers")
-
-// Listen opens the unix socket. It replaces a socket at which nobody answers. If a daemon
-// answers there, the error wraps [ErrSocketInUse]. Everybody on the machine may connect,
-// and the kernel identifies them.
-func Listen(socket string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
-		return nil, err
-	}
-	if c, err := net.DialTimeout("unix", socket, time.Second); err == nil {
-		c.Close()
-		return nil, fmt.Errorf("%w at %s", ErrSocketInUse, socket)
-	}
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, err
-	}
-	return l, os.Chmod(socket, 0o666)
+// newServer returns the server of the API.
+func (r *Runner) newServer() *server.Server {
+	return server.New(server.Config{
+		API: r.Handler, Guard: r.guarded, BeginStop: r.loop.BeginStop, Log: r.Log,
+		Connections: func() int { return r.live().PerUser.Connections }, Unlimited: mayMountAll,
+		Caller:      func(uid, gid int) request.Caller { return r.users(uid, gid) },
+		Administers: func(who request.Caller) bool { return r.authz.Administers(who) },
+	})
 }
 
-// Serve answers the API on l until ctx ends.
-func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
-	return r.serve(ctx, httplimit.LimitConnections(l, httplimit.PlacesFor(httplimit.MaxConnections, 2), func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
-}
-
-// front returns the API with its usage limits.
-func (r *Runner) front(ctx context.Context) http.Handler {
-	return r.whileStopping(ctx, r.turns.Guard(r.Handler()))
-}
-
-// serve answers on l until ctx ends.
-func (r *Runner) serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	srv := &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       httplimit.IdleLimit,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       httplimit.WithPeer,
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		<-ctx.Done()
-		r.loop.BeginStop()
-		cancel() // ends the streams
-		limit, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer stop()
-		if srv.Shutdown(limit) != nil {
-			srv.Close()
-		}
-		ended := make(chan struct{})
-		go func() { defer close(ended); r.upgraded.Wait() }()
-		wait(limit, ended) // until then, commands are asked to end
-	}()
-	err := srv.Serve(l)
-	if errors.Is(err, http.ErrServerClosed) {
-		<-done
-		return nil
-	}
-	cancel()
-	return err
-}
-
-// wait waits for a channel to be closed, or for the end of ctx.
-func wait(ctx context.Context, c <-chan struct{}) {
-	select {
-	case <-c:
-	case <-ctx.Done():
-	}
-}
+// Server returns the server of the API, whose addresses beside the socket are set before
+// RunAndServe.
+func (r *Runner) Server() *server.Server { return r.server }
 
 // Handler returns the API. Its OpenAPI document is at /openapi.json.
 func (r *Runner) Handler() http.Handler {
@@ -149,7 +81,7 @@ func problem(err error) error {
 		return huma.Error503ServiceUnavailable(err.Error())
 	case errors.Is(err, context.Canceled):
 		// The daemon is stopping; if the caller has disconnected, nobody reads this.
-		return huma.NewError(loop.ErrStopping.Status, loop.ErrStopping.Text)
+		return huma.NewError(request.ErrStopping.Status, request.ErrStopping.Text)
 	}
 	return huma.Error500InternalServerError(err.Error())
 }

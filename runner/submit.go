@@ -20,7 +20,6 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/limits"
-	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -309,7 +308,7 @@ func firstError(all ...error) error {
 	return nil
 }
 
-func isStopping(err error) bool { return errors.Is(err, loop.ErrStopping) }
+func isStopping(err error) bool { return errors.Is(err, request.ErrStopping) }
 
 // newNonce makes the random text by which a task differs from the task with the
 // same number in another copy of the journal.

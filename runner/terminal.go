@@ -120,14 +120,14 @@ func (r *Runner) upgrading(serve func(context.Context, *api.Terminal)) *huma.Str
 			hc.SetStatus(http.StatusUpgradeRequired)
 			return
 		}
-		r.upgraded.Add(1) // before the server stops tracking the connection
+		done := r.server.Upgraded() // before the server stops tracking the connection
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
-			r.upgraded.Done()
+			done()
 			hc.SetStatus(http.StatusInternalServerError)
 			return
 		}
-		defer r.upgraded.Done()
+		defer done()
 		defer func() { _ = conn.Close() }()
 		_ = conn.SetDeadline(time.Time{})
 		stop := context.AfterFunc(hc.Context(), func() { _ = conn.Close() })

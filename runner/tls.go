@@ -2,46 +2,18 @@ package runner
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"carma/runner/certs"
-	"carma/runner/httplimit"
-	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 
 	"github.com/danielgtaylor/huma/v2"
-	"golang.org/x/net/netutil"
 )
-
-// remoteConnections limits the connections over TLS.
-const remoteConnections = 1024
-
-// ServeRemote sets where RunAndServe answers users of the cluster over TLS. Call it
-// before RunAndServe. The daemon closes l.
-func (r *Runner) ServeRemote(l net.Listener, certificate certs.Get) {
-	r.remoteAt, r.remoteCert = l, certificate
-}
-
-// serveRemote answers over TLS until ctx ends.
-func (r *Runner) serveRemote(ctx context.Context) error {
-	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, // terminals hijack connections, impossible in HTTP/2
-		GetCertificate: r.remoteCert,
-	}
-	l := netutil.LimitListener(r.remoteAt, httplimit.PlacesFor(remoteConnections, 8))
-	return r.serve(ctx, tls.NewListener(l, config), r.remote(r.front(ctx)))
-}
-
-// remote returns the API for users of a cluster.
-func (r *Runner) remote(api http.Handler) http.Handler { return r.guarded(api) }
 
 // noTask returns the answer for a task that does not exist, or that the caller may not
 // know of.
@@ -76,7 +48,7 @@ func writeRefusal(w http.ResponseWriter, err error) {
 	if !ok {
 		refused = request.Errorf(500, "%v", err)
 		if errors.Is(err, context.Canceled) {
-			refused = loop.ErrStopping
+			refused = request.ErrStopping
 		}
 	}
 	text, _ := json.Marshal(huma.NewError(refused.Status, refused.Text))

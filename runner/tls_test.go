@@ -112,7 +112,7 @@ func newRemoteRig(t *testing.T, change ...func(*rig)) *remoteRig {
 func (g *remoteRig) serve() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r := g.Runner
-		r.remote(r.front(g.ctx())).ServeHTTP(w, req)
+		r.server.Remote(g.ctx()).ServeHTTP(w, req)
 	}))
 	g.t.Cleanup(server.Close)
 	g.url = server.URL

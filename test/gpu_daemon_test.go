@@ -23,6 +23,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/mps"
+	apiserver "carma/runner/server"
 	"carma/runner/tasklog"
 )
 
@@ -106,7 +107,7 @@ func gpuDaemon(t *testing.T, driver containers.Driver, source gpu.Source, change
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := runner.Listen(s.socket)
+	l, err := apiserver.Listen(s.socket)
 	if err != nil {
 		t.Fatal(err)
 	}

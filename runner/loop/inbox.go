@@ -7,6 +7,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/record"
+	"carma/runner/request"
 )
 
 // Change is something for the loop to journal and apply.
@@ -45,11 +46,11 @@ func (l *Loop) Post(c *Change) bool {
 }
 
 // Do posts a change and waits until it is durable and applied. If the daemon
-// stops before, it returns ErrStopping.
+// stops before, it returns [request.ErrStopping].
 func (l *Loop) Do(ctx context.Context, c *Change) error {
 	c.done = make(chan error, 1)
 	if !l.Post(c) {
-		return ErrStopping
+		return request.ErrStopping
 	}
 	select {
 	case err := <-c.done:
@@ -71,7 +72,7 @@ func (l *Loop) Do(ctx context.Context, c *Change) error {
 	case err := <-c.done: // the loop answered the change before it ended
 		return err
 	default:
-		return ErrStopping
+		return request.ErrStopping
 	}
 }
 
@@ -84,7 +85,7 @@ func (l *Loop) Look(ctx context.Context, f func(*mapper.State)) error {
 		<-done
 		return nil
 	case <-l.work.Done():
-		return ErrStopping
+		return request.ErrStopping
 	case <-ctx.Done():
 		return ctx.Err()
 	}

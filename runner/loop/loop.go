@@ -25,8 +25,6 @@ import (
 var (
 	// ErrFull is the answer to submitters while the journal has no room.
 	ErrFull = &request.Error{Status: 507, Text: "the journal's disk is full: nothing can be accepted until there is room; running tasks go on"}
-	// ErrStopping is the answer while the daemon stops.
-	ErrStopping = &request.Error{Status: 503, Text: "the daemon is stopping; try again when it is back"}
 )
 
 const (

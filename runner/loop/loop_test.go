@@ -14,6 +14,7 @@ import (
 	"carma/runner/clock"
 	"carma/runner/journal"
 	"carma/runner/record"
+	"carma/runner/request"
 
 	"github.com/rs/zerolog"
 )
@@ -180,10 +181,10 @@ func TestStopping(t *testing.T) {
 	l.work = work
 	end()
 	l.inbox = nil // nobody receives
-	if err := l.Do(t.Context(), submission(1)); !errors.Is(err, ErrStopping) {
+	if err := l.Do(t.Context(), submission(1)); !errors.Is(err, request.ErrStopping) {
 		t.Errorf("a change is answered with %v", err)
 	}
-	if err := l.Look(t.Context(), func(*mapper.State) { t.Error("a query ran") }); !errors.Is(err, ErrStopping) {
+	if err := l.Look(t.Context(), func(*mapper.State) { t.Error("a query ran") }); !errors.Is(err, request.ErrStopping) {
 		t.Errorf("a query is answered with %v", err)
 	}
 	if l.Stopping() {

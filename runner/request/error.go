@@ -31,3 +31,6 @@ func Clip(text string) string {
 	}
 	return strings.ToValidUTF8(text[:MaxText/2], "") + " [...] " + strings.ToValidUTF8(text[len(text)-MaxText/2:], "")
 }
+
+// ErrStopping is the answer while the daemon stops.
+var ErrStopping = &Error{Status: 503, Text: "the daemon is stopping; try again when it is back"}

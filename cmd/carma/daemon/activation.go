@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"carma/cmd/carma/cli"
-	"carma/runner"
+	"carma/runner/server"
 )
 
 // firstHandedOver is the number of the first open file that a service manager passes, see
@@ -44,7 +44,7 @@ func handedOver(first int) (net.Listener, error) {
 // listen returns the daemon's socket: the given one, if any, or a new one.
 func listen(socket string, given net.Listener) (net.Listener, error) {
 	if given == nil {
-		return runner.Listen(socket)
+		return server.Listen(socket)
 	}
 	if at := given.Addr().String(); given.Addr().Network() != "unix" || filepath.Clean(at) != filepath.Clean(socket) {
 		given.Close()

@@ -6,12 +6,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/cmd/carma/settings"
-	"carma/runner"
+	"carma/runner/server"
 )
 
 // openPage opens the listener of the page. Tasks run without the page too, so an error is
 // logged, and shown to users who request the page.
-func openPage(config settings.Config, log zerolog.Logger) (page runner.Page) {
+func openPage(config settings.Config, log zerolog.Logger) (page server.Page) {
 	if config.Web == "off" {
 		return page
 	}
@@ -22,7 +22,7 @@ func openPage(config settings.Config, log zerolog.Logger) (page runner.Page) {
 	socket, err := settings.PageSocket(config.Socket)
 	var l net.Listener
 	if err == nil {
-		l, err = runner.Listen(socket)
+		l, err = server.Listen(socket)
 	}
 	if err == nil {
 		page.Listeners, page.Socket = append(page.Listeners, l), socket

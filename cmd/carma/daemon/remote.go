@@ -27,7 +27,7 @@ func openRemote(config settings.Config, r *runner.Runner, log zerolog.Logger) er
 	if err != nil {
 		return cli.Usagef("choose another address with --listen, or off", "listen: %v", err)
 	}
-	r.ServeRemote(l, get)
+	r.Server().SetRemote(l, get)
 	log.Info().Str("address", "https://"+l.Addr().String()).Strs("namespaces", append([]string{config.KubernetesNamespace}, config.KubernetesNamespaces...)).
 		Msg("users of the cluster are answered over TLS")
 	return nil

@@ -23,6 +23,7 @@ import (
 	"carma/runner/journal"
 	"carma/runner/metrics"
 	"carma/runner/mounts"
+	"carma/runner/server"
 	"carma/runner/verify"
 
 	"github.com/rs/zerolog"
@@ -122,13 +123,13 @@ func run(ctx context.Context, config settings.Config, version string, log zerolo
 		return limitError(err)
 	}
 	l, err := listen(config.Socket, given)
-	if errors.Is(err, runner.ErrSocketInUse) {
+	if errors.Is(err, server.ErrSocketInUse) {
 		return cli.Usagef("stop it, or choose another --socket and --data-dir", "%v", err)
 	}
 	if err != nil {
 		return err
 	}
-	r.ServePage(openPage(config, log))
+	r.Server().SetPage(openPage(config, log))
 	if err := openRemote(config, r, log); err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func run(ctx context.Context, config settings.Config, version string, log zerolo
 	if page != nil {
 		log.Info().Str("address", "http://"+page.Addr().String()+"/metrics").Bool("names", config.MetricsNames).Msg("metrics for Prometheus")
 		reloader.Go(func() {
-			if err := r.ServeMetrics(ctx, page, metrics.Names(config.MetricsNames)); err != nil {
+			if err := server.ServeMetrics(ctx, page, r.MetricsPage(metrics.Names(config.MetricsNames))); err != nil {
 				log.Error().Err(err).Msg("the page of metrics has ended")
 			}
 		})

@@ -1,4 +1,4 @@
-package runner
+package server
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"carma/runner/api"
-	"carma/runner/loop"
+	"carma/runner/request"
 )
 
 // retryAfter is the number of seconds after which a caller may try again while the daemon
@@ -16,7 +16,7 @@ const retryAfter = 5
 
 // whileStopping answers 503 once ctx has ended. It answers so to requests that would
 // change something, and in place of the errors of requests that are cancelled then.
-func (r *Runner) whileStopping(ctx context.Context, next http.Handler) http.Handler {
+func whileStopping(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if ctx.Err() != nil && req.Method != http.MethodGet {
 			refuseStopping(w)
@@ -76,6 +76,6 @@ func refuseStopping(w http.ResponseWriter) {
 	h.Set(api.RetryAfter, strconv.Itoa(retryAfter))
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"title": http.StatusText(http.StatusServiceUnavailable), "status": http.StatusServiceUnavailable, "detail": loop.ErrStopping.Text,
+		"title": http.StatusText(http.StatusServiceUnavailable), "status": http.StatusServiceUnavailable, "detail": request.ErrStopping.Text,
 	})
 }
