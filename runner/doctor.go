@@ -44,7 +44,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check { return r.doctor.Check
 func (r *Runner) facts(ctx context.Context) doctor.Facts {
 	f := doctor.Facts{
 		GPUs: r.doctorGPUs(), Elsewhere: r.live().Bounds.Elsewhere, AllowedMounts: r.live().AllowedMounts, Near: r.engineNear(),
-		Output: r.checkOutput(), Messages: r.channels.Check(),
+		Output: r.keeping.Doctor(), Messages: r.channels.Check(),
 	}
 	f.Attach, f.AttachWhy, f.AttachErr = r.attaching.Mode()
 	f.Checked, f.Damage = r.checked.result()

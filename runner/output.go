@@ -4,16 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"carma/containers"
-	"carma/internal/units"
-	"carma/runner/api"
+	"carma/runner/storedoutput"
 	"carma/runner/tasklog"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -30,9 +25,6 @@ const (
 	readAgain, readAgainMost = 100 * time.Millisecond, 4 * time.Second
 )
 
-// thrownAway is the reason in the note if the engine's own log had no room.
-const thrownAway = "the container engine had thrown them away before they could be read"
-
 // copyLogs stores the output from where the last daemon stopped. If out is nil, only tail
 // gets the output.
 func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
@@ -40,7 +32,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 	kept := tasklog.NewPieces(out)
 	lost := func(err error) {
 		if err != nil {
-			w.keeping.lost(w.Runner, err)
+			w.keeping.Lost(err)
 		}
 	}
 	if out != nil {
@@ -60,7 +52,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		}
 		if stream == containers.Missing {
 			lost(kept.Flush())
-			noteMissing(out, at, line)
+			storedoutput.NoteMissing(out, at, line)
 			return
 		}
 		if at.After(since) { // an earlier line would be read again
@@ -97,18 +89,6 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 			return
 		case <-time.After(pause):
 		}
-	}
-}
-
-// noteMissing records output that the engine has dropped.
-func noteMissing(out *tasklog.Writer, at time.Time, text []byte) {
-	m, ok := containers.ParseMissing(text)
-	switch {
-	case out == nil || !ok:
-	case m.Before > 0:
-		out.Before(at, m.Before, thrownAway)
-	default:
-		out.Gap(at, m.Lines, thrownAway)
 	}
 }
 
@@ -159,7 +139,7 @@ func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
 				continue
 			}
 			if err := out.Flush(); err != nil {
-				w.keeping.lost(w.Runner, err)
+				w.keeping.Lost(err)
 			}
 		}
 	}
@@ -182,73 +162,4 @@ func (w *worker) refillTail(tail *containers.Tail) {
 		tail.Add(containers.Stream(l.Stream), l.Text, l.Partial)
 		w.client.hears(l.Text)
 	}
-}
-
-// outputHealth logs once, not for each task, that output cannot be kept.
-type outputHealth struct {
-	mu   sync.Mutex
-	told error // the last error logged, or nil while output can be kept
-}
-
-// lost logs a failure to store output. If a limit is the reason, the output itself says
-// so. Other failures are logged once until output can be stored again.
-func (o *outputHealth) lost(r *Runner, err error) {
-	if errors.Is(err, tasklog.ErrLimit) {
-		r.Log.Debug().Err(err).Msg("output is over a limit")
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.told == nil {
-		o.told = err
-		r.Log.Warn().Err(err).Msg("output cannot be kept; the tasks go on, and their output says what is missing")
-	}
-}
-
-// look logs when output can be kept again.
-func (o *outputHealth) look(r *Runner) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.told != nil && r.Logs.Check() == nil {
-		o.told = nil
-		r.Log.Info().Msg("output can be kept")
-	}
-}
-
-// outputView returns the size of the stored output, for info and doctor.
-func (r *Runner) outputView() *api.Output {
-	u := r.Logs.Usage()
-	v := &api.Output{Dir: u.Dir, Bytes: u.Bytes, Total: u.Total, User: u.User, Task: u.Task, Free: u.Free, Users: u.Users, Tasks: u.Tasks}
-	if n, err := r.Journal.FinishedByUser(); err == nil {
-		for _, tasks := range n {
-			v.Finished += tasks
-		}
-	}
-	r.keeping.mu.Lock()
-	defer r.keeping.mu.Unlock()
-	if r.keeping.told != nil {
-		v.Trouble = r.keeping.told.Error()
-	}
-	return v
-}
-
-func (r *Runner) checkOutput() api.Check {
-	v := r.outputView()
-	c := api.Check{Name: "output", Status: "ok", Detail: fmt.Sprintf("%s of at most %s in %s; %d finished tasks are kept",
-		units.Bytes(v.Bytes), units.Bytes(v.Total), v.Dir, v.Finished)}
-	err := r.Logs.Check()
-	var fs unix.Statfs_t
-	free := int64(-1)
-	if err == nil && unix.Statfs(v.Dir, &fs) == nil {
-		free = int64(fs.Bavail) * fs.Bsize
-	}
-	switch {
-	case err != nil:
-		c.Status, c.Detail = "failure", "output cannot be kept: "+err.Error()
-		c.Fix = "make " + v.Dir + " a folder that the daemon can write, or set output-dir; tasks go on meanwhile"
-	case free >= 0 && free < v.Free:
-		c.Status, c.Detail = "warning", fmt.Sprintf("only %s free in %s: output stops growing at %s", units.Bytes(free), v.Dir, units.Bytes(v.Free))
-		c.Fix = "free some space, or set output-dir to another disk"
-	}
-	return c
 }

@@ -62,7 +62,7 @@ func (r *Runner) sweepOutput(ctx context.Context, first model.TaskID) {
 		if ctx.Err() != nil {
 			return
 		}
-		if model.TaskID(id) >= first || id < 0 && r.helperOut.has(id) {
+		if model.TaskID(id) >= first || id < 0 && r.helperOut.Has(id) {
 			continue
 		}
 		if _, err := r.Find(model.TaskID(id).String()); id > 0 && !isNotFound(err) {

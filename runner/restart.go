@@ -18,16 +18,16 @@ func (r *Runner) resumeAttempts() {
 	r.side.Go(func() {
 		r.sweepOutput(r.work, first)
 		r.retention.CountOutput(r.work)
-		r.helperOut.count()
+		r.helperOut.Count()
 		r.retention.Run(r.work, r.storeRegularly)
 	})
 }
 
 // storeRegularly does what is due once a minute beside the removal of old tasks.
 func (r *Runner) storeRegularly() {
-	r.helperOut.expire()
+	r.helperOut.Expire()
 	r.Logs.NoteLosses()
-	r.keeping.look(r)
+	r.keeping.Check()
 	r.storeEnergy()
 	if err := r.past.Drop(r.Clock.Time()); err != nil {
 		r.Log.Debug().Err(err).Msg("the sums of an old day could not be dropped")

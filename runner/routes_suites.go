@@ -9,6 +9,8 @@ import (
 	"carma/runner/api"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/storedoutput"
+	"carma/runner/tasklog"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -16,7 +18,7 @@ import (
 // suite returns the state of a caller's suite.
 func (r *Runner) suite(ctx context.Context, who request.Caller, in *api.SuiteQuery) (api.SuiteState, error) {
 	if in.Ended {
-		return r.EndedSuite(who, in.Suite)
+		return r.helperOut.Suite(r.authz, who, in.Suite)
 	}
 	o, err := r.suiteOf(who, rights.SeeSuite, in.Suite)
 	if err != nil {
@@ -48,7 +50,7 @@ func (r *Runner) helperLogs(ctx context.Context, in *api.LogsOfHelper) (*huma.St
 	opt := api.LogOptions{Follow: in.Follow, Tail: in.Tail}
 	o, err := r.suiteOf(who, rights.HelperOutput, in.Suite)
 	if isNotFound(err) {
-		run, wrong := r.helperOut.find(who, rights.HelperOutput, in.Suite)
+		run, wrong := r.helperOut.Find(r.authz, who, rights.HelperOutput, in.Suite)
 		if !isNotFound(wrong) {
 			err = wrong
 		}
@@ -73,4 +75,13 @@ func (r *Runner) lineSink(send func(api.LogLine)) containers.LogSink {
 	return func(at time.Time, stream containers.Stream, line []byte, partial bool) {
 		send(api.LogLine{At: r.Clock.FromWall(at).Time(), Attempt: 1, Stream: names[stream], Line: string(line), Partial: partial})
 	}
+}
+
+// streamEnded sends the output that is kept of a helper's container.
+func (r *Runner) streamEnded(s *sender, run storedoutput.Run, name string, opt api.LogOptions) error {
+	attempt := slices.Index(run.Names, name) + 1
+	err := r.Logs.Follow(r.work, run.ID, attempt, tasklog.Options{Tail: opt.Tail}, func(l tasklog.Line) error {
+		return s.send("log", api.LogLine{At: r.Clock.FromWall(l.At).Time(), Attempt: 1, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial})
+	})
+	return firstError(err, s.send("end", struct{}{}))
 }

@@ -24,6 +24,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
+	"carma/runner/imagelookup"
 	"carma/runner/inventory"
 	"carma/runner/loop"
 	"carma/runner/machine"
@@ -37,6 +38,7 @@ import (
 	"carma/runner/request"
 	"carma/runner/retention"
 	"carma/runner/server"
+	"carma/runner/storedoutput"
 	"carma/runner/suspend/support"
 	"carma/runner/throughput"
 	"carma/runner/trial"
@@ -66,7 +68,7 @@ type Runner struct {
 	canaryRuns bool
 	monitor    *monitor.Monitor
 	energy     *energy.Accounts
-	images     imageCache
+	images     *imagelookup.Lookup
 	pull       *pull.Puller
 	probers    probers
 	trials     *trial.Trials
@@ -83,11 +85,11 @@ type Runner struct {
 	suspending *support.Support
 	users      func(uid, gid int) request.Caller // looks up a user of the system
 	opening    chan struct{}                     // one token for each check of a user's files
-	keeping    outputHealth
+	keeping    *storedoutput.Health
 	expected   expectations
 	followers  *throughput.Followers // read the progress of running attempts
 	helpers    *helpers.Manager
-	helperOut  *helperOutput
+	helperOut  *storedoutput.Helpers
 	consoles   *console.Registry
 	server     *server.Server
 	picturing  *dashboardFeed
@@ -140,6 +142,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		timelines: timelines{turn: semaphore.NewWeighted(1)},
 		lives:     taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail},
 		users:     request.LookupCaller,
+		keeping:   storedoutput.NewHealth(deps.Logs, deps.Journal, deps.Log),
 		opening:   make(chan struct{}, maxOpening),
 	}
 	r.authz = r.newAuthorizer(os.Geteuid())
@@ -188,6 +191,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if r.pull, err = pull.New(r.Driver, metaStore{r}); err != nil {
 		return nil, err
 	}
+	r.images = imagelookup.New(r.Driver, r.engine, r.pull)
 	if r.helpers, err = r.newHelpers(); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) 
 	var image containers.Image
 	var err error
 	if !s.Bare() {
-		image, err = r.image(ctx, who, s)
+		image, err = r.images.Find(ctx, who.UID, s.Image, r.pullPolicy(s.Pull), credentialsFrom(ctx))
 	}
 	if unknown := unknownImage(ctx, err); unknown != "" {
 		warn, err = append(warn, unknown), nil

@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"carma/containers"
 	"carma/runner/helpers"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -39,14 +41,19 @@ func (k keptSuites) keep(t *testing.T, owner request.Caller, name string) {
 func TestSuiteRights(t *testing.T) {
 	long(t)
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
+	owners := []request.Caller{ann, rootUser, account}
+	for _, o := range owners {
+		nothing := func(time.Time, containers.LogSink) error { return nil }
+		if err := g.helperOut.Keep(helpers.Owner{UID: o.UID, Name: o.Name}, "down-"+o.Name, time.Time{}, "down-x-1", nothing); err != nil {
+			t.Fatal(err)
+		}
+	}
 	g.stop() // so that nothing changes the suites
 	g.Runner.opt.DataDir = t.TempDir()
 	g.Runner.authz = g.Runner.newAuthorizer(account.UID)
 	store := keptSuites{}
-	owners := []request.Caller{ann, rootUser, account}
 	for _, o := range owners {
 		store.keep(t, o, "up-"+o.Name)
-		g.helperOut.runs = append(g.helperOut.runs, helperRun{ID: -int64(o.UID) - 1, UID: o.UID, User: o.Name, Suite: "down-" + o.Name, Names: []string{"down-x-1"}})
 	}
 	var err error
 	if g.Runner.helpers, err = helpers.New(helpers.Deps{Store: store, Driver: g.engine, Images: g.pull}); err != nil {

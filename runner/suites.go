@@ -14,13 +14,18 @@ import (
 	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
+	"carma/runner/retention"
 	"carma/runner/rights"
+	"carma/runner/storedoutput"
 )
 
 // newHelpers returns the manager of the suites' helpers.
 func (r *Runner) newHelpers() (*helpers.Manager, error) {
-	r.helperOut = &helperOutput{Runner: r}
-	if err := r.helperOut.load(); err != nil {
+	var err error
+	r.helperOut, err = storedoutput.LoadHelpers(storedoutput.HelperDeps{
+		Store: metaStore{r}, Logs: r.Logs, Clock: r.Clock, Log: r.Log, Limits: func() retention.Keep { return r.live().Keep },
+	})
+	if err != nil {
 		return nil, err
 	}
 	d := helpers.Deps{
@@ -36,7 +41,7 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 		Give:    r.giveFiles,
 		Shown:   r.canGiveFiles,
 		Unplace: func(o helpers.Owner, name string) { r.unplaceHelper(o, name) },
-		Keep:    r.helperOut.keep,
+		Keep:    r.helperOut.Keep,
 		Newest:  r.Journal.MaxTaskID,
 		Ended:   r.runEnded,
 		Closed:  r.opt.Closed,

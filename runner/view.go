@@ -204,7 +204,7 @@ func instant(t units.Instant) time.Time {
 // Info describes the daemon.
 func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	info := api.Info{
-		Output: r.outputView(), KeepTasks: r.live().Keep.Tasks, KeepTasksFor: r.live().Keep.TasksFor,
+		Output: r.keeping.View(), KeepTasks: r.live().Keep.Tasks, KeepTasksFor: r.live().Keep.TasksFor,
 		Version: r.opt.Version, Now: r.Clock.Time(), Speed: r.Clock.Speed(), PID: pid, DataDir: r.opt.DataDir,
 		Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Engine: r.engine.Version(),
 	}

@@ -1,6 +1,7 @@
-package runner
+package storedoutput
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -10,15 +11,19 @@ import (
 	"carma/containers"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/helpers"
 	"carma/runner/request"
+	"carma/runner/retention"
 	"carma/runner/rights"
 	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
 )
 
-// helperRun is a run of a suite with stored output of helpers. It is in the store of the
+// Run is a run of a suite with stored output of helpers. It is in the store of the
 // tasks' output, under a number below 0; its attempts are the containers.
-type helperRun struct {
+type Run struct {
 	ID    int64         `json:"id"`
 	UID   int           `json:"uid"`
 	User  string        `json:"user"`
@@ -28,11 +33,34 @@ type helperRun struct {
 	Names []string      `json:"names"` // names of the containers; attempt n has the name at index n-1
 }
 
-// helperOutput holds the latest run of each suite. Safe for concurrent use.
-type helperOutput struct {
-	*Runner
+// HelperDeps holds what the output of helpers is kept with.
+type HelperDeps struct {
+	Store Store
+	Logs  *tasklog.Store
+	Clock *clock.Clock
+	Log   zerolog.Logger
+	// Limits returns the present limits of tasks' output.
+	Limits func() retention.Keep
+}
+
+// Store keeps a value under a key. Get returns nil without an error if there is no value.
+type Store interface {
+	Put(key string, value []byte) error
+	Get(key string) ([]byte, error)
+}
+
+// Authority decides who accesses the output of a suite's helpers.
+type Authority interface {
+	Subject(request.Caller) rights.Caller
+	Administers(request.Caller) bool
+	AuthorizeSuite(request.Caller, rights.Action, rights.Owner, string) error
+}
+
+// Helpers holds the latest run of each suite. Safe for concurrent use.
+type Helpers struct {
+	HelperDeps
 	mu   sync.Mutex
-	runs []helperRun
+	runs []Run
 }
 
 const (
@@ -42,26 +70,27 @@ const (
 	helperRuns = 64
 )
 
-// load reads the runs from the journal.
-func (h *helperOutput) load() error {
-	b, err := metaStore{h.Runner}.Get(helperOutputKey)
+// LoadHelpers reads the runs from the store.
+func LoadHelpers(deps HelperDeps) (*Helpers, error) {
+	h := &Helpers{HelperDeps: deps}
+	b, err := h.Store.Get(helperOutputKey)
 	if err != nil || b == nil {
-		return err
+		return h, err
 	}
-	return json.Unmarshal(b, &h.runs)
+	return h, json.Unmarshal(b, &h.runs)
 }
 
-func (h *helperOutput) store() error {
+func (h *Helpers) store() error {
 	b, err := json.Marshal(h.runs)
 	if err != nil {
 		return err
 	}
-	return metaStore{h.Runner}.Put(helperOutputKey, b)
+	return h.Store.Put(helperOutputKey, b)
 }
 
-// keep copies the output of a helper's container before the container is removed. Output
+// Keep copies the output of a helper's container before the container is removed. Output
 // that was copied before is not copied again.
-func (h *helperOutput) keep(o helpers.Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error {
+func (h *Helpers) Keep(o helpers.Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error {
 	id, attempt, err := h.open(o, suite, since, name)
 	if err != nil {
 		return err
@@ -73,29 +102,29 @@ func (h *helperOutput) keep(o helpers.Owner, suite string, since time.Time, name
 	}
 	err = read(w.Last(), func(at time.Time, stream containers.Stream, line []byte, partial bool) {
 		if stream == containers.Missing {
-			noteMissing(w, at, line)
+			NoteMissing(w, at, line)
 			return
 		}
 		_ = w.Write(at, tasklog.Stream(stream), line, partial) // the store records losses
 	})
-	err = firstError(err, w.Close())
+	err = cmp.Or(err, w.Close())
 	h.Logs.Done(id, int64(h.Clock.Now()))
 	return err
 }
 
 // open returns the place of a container's output, and records it. It drops earlier runs of
 // the suite.
-func (h *helperOutput) open(o helpers.Owner, suite string, since time.Time, name string) (id int64, attempt int, err error) {
+func (h *Helpers) open(o helpers.Owner, suite string, since time.Time, name string) (id int64, attempt int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.drop(func(r *helperRun) bool { return r.UID == o.UID && r.Suite == suite && !r.Since.Equal(since) })
-	i := slices.IndexFunc(h.runs, func(r helperRun) bool { return r.UID == o.UID && r.Suite == suite })
+	h.drop(func(r *Run) bool { return r.UID == o.UID && r.Suite == suite && !r.Since.Equal(since) })
+	i := slices.IndexFunc(h.runs, func(r Run) bool { return r.UID == o.UID && r.Suite == suite })
 	if i < 0 {
 		least := int64(0)
 		for _, r := range h.runs {
 			least = min(least, r.ID)
 		}
-		h.runs = append(h.runs, helperRun{ID: least - 1, UID: o.UID, User: o.Name, Suite: suite, Since: since})
+		h.runs = append(h.runs, Run{ID: least - 1, UID: o.UID, User: o.Name, Suite: suite, Since: since})
 		i = len(h.runs) - 1
 	}
 	r := &h.runs[i]
@@ -110,7 +139,7 @@ func (h *helperOutput) open(o helpers.Owner, suite string, since time.Time, name
 		if h.runs[i].UID == o.UID {
 			if own++; own > helperRuns {
 				old := h.runs[i].ID
-				h.drop(func(r *helperRun) bool { return r.ID == old })
+				h.drop(func(r *Run) bool { return r.ID == old })
 				break
 			}
 		}
@@ -120,8 +149,8 @@ func (h *helperOutput) open(o helpers.Owner, suite string, since time.Time, name
 
 // drop removes runs with their output. The caller holds mu, and stores the runs
 // afterwards.
-func (h *helperOutput) drop(which func(*helperRun) bool) (n int) {
-	h.runs = slices.DeleteFunc(h.runs, func(r helperRun) bool {
+func (h *Helpers) drop(which func(*Run) bool) (n int) {
+	h.runs = slices.DeleteFunc(h.runs, func(r Run) bool {
 		if !which(&r) {
 			return false
 		}
@@ -134,12 +163,12 @@ func (h *helperOutput) drop(which func(*helperRun) bool) (n int) {
 	return n
 }
 
-// expire drops outdated output, by the limits of tasks' output.
-func (h *helperOutput) expire() {
+// Expire drops outdated output, by the limits of tasks' output.
+func (h *Helpers) Expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	keep := h.live().Keep
-	old := func(r *helperRun) bool {
+	keep := h.Limits()
+	old := func(r *Run) bool {
 		age := h.Clock.Now().Sub(r.Ended)
 		return keep.OutputFor > 0 && age > keep.OutputFor || keep.TasksFor > 0 && age > keep.TasksFor
 	}
@@ -151,8 +180,8 @@ func (h *helperOutput) expire() {
 	}
 }
 
-// count gives the store the owner of each output.
-func (h *helperOutput) count() {
+// Count gives the store the owner of each output.
+func (h *Helpers) Count() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs {
@@ -161,38 +190,38 @@ func (h *helperOutput) count() {
 	}
 }
 
-// has reports whether a number belongs to a known run.
-func (h *helperOutput) has(id int64) bool {
+// Has reports whether a number belongs to a known run.
+func (h *Helpers) Has(id int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.runs, func(r helperRun) bool { return r.ID == id })
+	return slices.ContainsFunc(h.runs, func(r Run) bool { return r.ID == id })
 }
 
-// find returns a run that a caller may access: the caller's own run, or for an
+// Find returns a run that a caller may access: the caller's own run, or for an
 // administrator the run of the only user who has a run of this name.
-func (h *helperOutput) find(who request.Caller, a rights.Action, suite string) (helperRun, error) {
+func (h *Helpers) Find(auth Authority, who request.Caller, a rights.Action, suite string) (Run, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var others []helperRun
+	var others []Run
 	for _, r := range h.runs {
 		switch {
 		case r.Suite != suite:
-		case rights.Owns(h.authz.Subject(who), rights.Owner{UID: r.UID, Name: r.User}):
+		case rights.Owns(auth.Subject(who), rights.Owner{UID: r.UID, Name: r.User}):
 			return r, nil
 		default:
 			others = append(others, r)
 		}
 	}
-	if len(others) == 1 && h.authz.Administers(who) {
+	if len(others) == 1 && auth.Administers(who) {
 		run := others[0]
-		return run, h.authz.AuthorizeSuite(who, a, rights.Owner{UID: run.UID, Name: run.User}, suite)
+		return run, auth.AuthorizeSuite(who, a, rights.Owner{UID: run.UID, Name: run.User}, suite)
 	}
-	return helperRun{}, request.Errorf(http.StatusNotFound, "no output of helpers of a suite %s of yours is kept", suite)
+	return Run{}, request.Errorf(http.StatusNotFound, "no output of helpers of a suite %s of yours is kept", suite)
 }
 
-// EndedSuite returns the stored state of the helpers of a suite that has ended.
-func (r *Runner) EndedSuite(who request.Caller, suite string) (api.SuiteState, error) {
-	run, err := r.helperOut.find(who, rights.SeeSuite, suite)
+// Suite returns the stored state of the helpers of a suite that has ended.
+func (h *Helpers) Suite(auth Authority, who request.Caller, suite string) (api.SuiteState, error) {
+	run, err := h.Find(auth, who, rights.SeeSuite, suite)
 	if err != nil {
 		return api.SuiteState{}, err
 	}
@@ -215,13 +244,4 @@ func helperOf(suite, name string) string {
 		}
 	}
 	return name
-}
-
-// streamEnded sends the output that is kept of a helper's container.
-func (r *Runner) streamEnded(s *sender, run helperRun, name string, opt api.LogOptions) error {
-	attempt := slices.Index(run.Names, name) + 1
-	err := r.Logs.Follow(r.work, run.ID, attempt, tasklog.Options{Tail: opt.Tail}, func(l tasklog.Line) error {
-		return s.send("log", api.LogLine{At: r.Clock.FromWall(l.At).Time(), Attempt: 1, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial})
-	})
-	return firstError(err, s.send("end", struct{}{}))
 }

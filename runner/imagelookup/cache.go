@@ -1,0 +1,54 @@
+package imagelookup
+
+import (
+	"sync"
+	"time"
+
+	"carma/containers"
+)
+
+// cache keeps images, so that not every submission asks the engine. A retagged
+// image is seen after keptFor.
+type cache struct {
+	mu   sync.Mutex
+	seen map[string]cachedImage
+	away time.Time // the engine counts as not answering until this time
+}
+
+type cachedImage struct {
+	image containers.Image
+	until time.Time
+}
+
+const keptFor = 2 * time.Second
+
+func (c *cache) engineAway() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Before(c.away)
+}
+
+func (c *cache) noAnswer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = time.Now().Add(keptFor)
+}
+
+func (c *cache) get(ref string) (containers.Image, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.seen[ref]
+	if !ok || time.Now().After(e.until) {
+		return containers.Image{}, false
+	}
+	return e.image, true
+}
+
+func (c *cache) put(ref string, img containers.Image) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil || len(c.seen) > 1000 {
+		c.seen = map[string]cachedImage{}
+	}
+	c.seen[ref] = cachedImage{img, time.Now().Add(keptFor)}
+}
