@@ -33,7 +33,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		return "", err
 	}
 	w.adopted = c
-	w.recallMPS(ctx)
+	w.mps.Recall(ctx)
 	w.recallLimits(c.ID)
 	if w.hasStarted() {
 		return c.ID, nil

@@ -14,6 +14,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/loop"
 	"carma/runner/record"
+	"carma/runner/sharing"
 	"carma/runner/tasklog"
 	"carma/runner/throughput"
 )
@@ -30,16 +31,10 @@ type worker struct {
 	aside   suspension
 	// resizing is written before the worker starts.
 	resizing *resizing
-	// disconnected is set once MPS was asked to disconnect the task. Only the goroutine
-	// that stops the task uses it.
-	disconnected bool
-	// noMPS is set if the attempt is not an MPS client because MPS does not run. It is
-	// written before the container is known to anybody else.
-	noMPS bool
-	// client tracks the attempt as an MPS client, or is nil if it is none. It is written
-	// before the output is read. withoutGPU is set if the attempt was killed because it
-	// could not become a client.
-	client     *mpsClient
+	// mps is the attempt as a client of MPS. It is nil for one that must be no client.
+	mps *sharing.Attempt
+	// withoutGPU is set if the attempt was killed because it could not become a client of
+	// MPS.
 	withoutGPU atomic.Bool
 	// deviceLost is set if the attempt was stopped because it cannot open its GPUs.
 	deviceLost atomic.Bool
@@ -66,7 +61,7 @@ func (r *Runner) startWorker(l model.Launch, resumed bool) *worker {
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
 		rec = &record.Record{Task: model.Task{Request: model.Request{ID: l.Task}}}
 	}
-	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), resizing: newResizing()}
+	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), resizing: newResizing(), mps: r.sharing.Attempt(rec, l)}
 	w.aside.begin(rec.Task.Phase)
 	r.workers[l.Task] = w
 	r.attempts.Go(func() { w.run(r.work) })
@@ -81,7 +76,9 @@ func (w *worker) run(ctx context.Context) {
 		log.Warn().Err(err).Msg("the output cannot be kept")
 	}
 	id, end := w.execute(ctx, out)
-	w.leaveMPS(ctx, end.class)
+	if ctx.Err() == nil {
+		w.mps.Leave(end.class)
+	}
 	if out != nil {
 		if err := out.Close(); err != nil {
 			log.Warn().Err(err).Msg("the output could not all be kept")
@@ -125,7 +122,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 		return "", ending{class: model.ExitStopped, message: "stopped before it started"}
 	}
 	defer w.hostMem.Follow(w.key(), id, w.containerName())()
-	defer w.owners.add(w.key(), id, w.containerName())()
+	defer w.owners.Add(w.key(), id, w.containerName())()
 	failpoint.Hit("worker-begun")
 	defer w.openPorts(ctx, id)()
 	w.connect(ctx, id)
@@ -227,7 +224,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if may, err := w.mayCreate(ctx); err != nil || !may {
 		return "", err
 	}
-	if err := mpsFault(w.joinMPS(ctx)); err != nil {
+	if err := mpsFault(w.mps.Join(ctx)); err != nil {
 		return "", err
 	}
 	spec, err := w.spec()

@@ -16,6 +16,7 @@ import (
 	"carma/containers/option"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/ports"
 	"carma/runner/request"
 	"carma/runner/rights"
 
@@ -47,7 +48,7 @@ func (f Fittings) check() error {
 func (r *Runner) checkContainerOptions(ctx context.Context, who request.Caller, s api.Submit) error {
 	o, err := r.containerOptions(who, s)
 	if err == nil {
-		err = checkPorts(who, s)
+		err = ports.Check(s.Ports, mayMountAll(who.UID))
 	}
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"carma/runner/machine"
 	"carma/runner/mps"
 	"carma/runner/request"
+	"carma/runner/sharing"
 )
 
 // rootGroup returns the name of group 0 on this machine.
@@ -33,7 +34,7 @@ func rootGroup(t *testing.T) string {
 func TestFittingsRefused(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.Fittings = Fittings{Devices: []string{"/dev/infiniband/*", "/dev/full", "/dev/nvidia*"}, Ulimits: []string{"memlock", "nofile=4096"}}
-		g.opt.MPS = &MPS{Groups: &mps.Groups{Dir: "/run/carma/mps"}}
+		g.opt.MPS = &sharing.MPS{Groups: &mps.Groups{Dir: "/run/carma/mps"}}
 	})
 	live := *g.live()
 	live.Bounds, _ = machine.Bounds{}.On(machine.Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"carma/containers"
@@ -14,7 +13,6 @@ import (
 	"carma/runner/api"
 	"carma/runner/deviceaccess"
 	"carma/runner/doctor"
-	"carma/runner/gpu"
 	"carma/runner/limits"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -49,7 +47,7 @@ func (r *Runner) facts(ctx context.Context) doctor.Facts {
 	f.Attach, f.AttachWhy, f.AttachErr = r.attaching.Mode()
 	f.Checked, f.Damage = r.checked.result()
 	f.Problems, _ = r.trouble.Now()
-	f.NoMPS = cmp.Or(r.opt.NoMPS, r.sharing.why(time.Now()))
+	f.NoMPS = cmp.Or(r.opt.NoMPS, r.sharing.Why(time.Now()))
 	_ = r.loop.Look(ctx, func(s *mapper.State) {
 		for _, t := range s.Tasks() {
 			if a := t.Current(); a != nil && a.Devices != nil {
@@ -63,25 +61,15 @@ func (r *Runner) facts(ctx context.Context) doctor.Facts {
 // doctorGPUs returns the GPUs by index, with what the daemon decided about them.
 func (r *Runner) doctorGPUs() []doctor.GPU {
 	var out []doctor.GPU
-	for _, d := range r.ordered() {
+	for _, d := range r.gpus.Ordered() {
 		of := doctor.GPU{Device: d, Limits: r.tierText(model.GPUID(d.UUID))}
 		of.Reading, of.Read = r.monitor.Reading(d.UUID)
 		in, _ := r.tiers(model.GPUID(d.UUID))
 		of.Unlimited = in[0] == "nothing"
-		of.Shared, of.NoMPS = r.sharingOf(d)
-		of.Suspend, of.SuspendFix = r.suspending.Text(d, r.sharedByMPS(of.Shared), r.owners.root)
+		of.Shared, of.NoMPS = r.sharing.Of(d)
+		of.Suspend, of.SuspendFix = r.suspending.Text(d, r.sharing.ByMPS(of.Shared), r.owners.Root())
 		out = append(out, of)
 	}
-	return out
-}
-
-// ordered returns the GPUs by index.
-func (r *Runner) ordered() []gpu.Device {
-	var out []gpu.Device
-	for _, d := range r.gpus.Devices() {
-		out = append(out, d)
-	}
-	slices.SortFunc(out, func(a, b gpu.Device) int { return cmp.Compare(a.Index, b.Index) })
 	return out
 }
 
@@ -101,14 +89,16 @@ type proofs struct{ r *Runner }
 
 func (p proofs) Attempt(rec *record.Record, launch model.Launch, shares bool) doctor.Attempt {
 	w := &worker{Runner: p.r, rec: rec, stop: newStopper(), launch: launch}
-	w.noMPS = !shares || w.sharing.why(time.Now()) != ""
+	if shares && w.sharing.Why(time.Now()) == "" {
+		w.mps = w.sharing.Attempt(rec, launch)
+	}
 	return proof{w}
 }
 
 func (p proofs) Unlimit(ctx context.Context, container string) { p.r.clearLimits(ctx, container) }
 
 func (p proofs) Container(names ...string) suspend.Container {
-	return suspend.FindContainer(p.r.owners.root, names...)
+	return suspend.FindContainer(p.r.owners.Root(), names...)
 }
 
 // proof is the attempt of a proof.
@@ -117,7 +107,7 @@ type proof struct{ w *worker }
 func (p proof) Spec() (containers.Spec, error) { return p.w.spec() }
 
 func (p proof) Share(ctx context.Context) error {
-	if group := p.w.mpsGroup(); group != nil {
+	if group := p.w.mps.Group(); group != nil {
 		return p.w.opt.MPS.Groups.Ensure(ctx, group)
 	}
 	return nil

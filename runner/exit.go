@@ -162,14 +162,14 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 		w.catchUp(ctx, exit)
 	}
 	v := containers.Classify(exit, tail.Lines(), w.endFacts(ctx, exit, tail, outage, unseen))
-	if w.mpsFault(ctx, v.Class, v.CUDA) {
+	if v.Class == containers.ClassProgram && v.CUDA && w.mps.ServerFailed(ctx) {
 		v.Class, v.Message = containers.ClassMPSFault, "the MPS server failed under it, by this task's doing or another's; "+v.Message
 	}
 	if w.withoutGPU.Load() && !w.stopRequested() {
 		v.Class, v.Message = containers.ClassMPSFault, "it could not reach the MPS server and went on without its GPU"
 	}
 	if v.Class == containers.ClassMPSFault {
-		w.attempts.Go(func() { w.repairMPS(ctx) })
+		w.attempts.Go(func() { w.mps.Repair(ctx) })
 	}
 	if v.Start != nil {
 		return w.unstarted(v.Start, v.Start.Text)

@@ -87,7 +87,7 @@ func (r *Runner) findLimits(ctx context.Context) error {
 		return &CannotLimitError{r.limiter.Why, r.limiter.Fix}
 	}
 	if o.Mode == LimitDriver {
-		for _, d := range r.ordered() {
+		for _, d := range r.gpus.Ordered() {
 			if d.Parent != "" {
 				return &CannotLimitError{fmt.Sprintf("GPU %d is a MIG instance, which the driver does not limit", d.Index), "write memory-limit: auto"}
 			}
@@ -227,7 +227,7 @@ func (r *Runner) tiers(gpu model.GPUID) (in []string, not []string) {
 	default:
 		not = append(not, "no driver limit: "+r.limiter.Why)
 	}
-	_, why := r.sharingOf(r.gpus.Devices()[gpu])
+	_, why := r.sharing.Of(r.gpus.Devices()[gpu])
 	switch m := r.opt.MPS; {
 	case why != "":
 		not = append(not, "no MPS limit: "+why)

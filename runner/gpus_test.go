@@ -57,9 +57,7 @@ func TestProcessesAreAttributed(t *testing.T) {
 		t.Errorf("its peak is %d, want that of its processes together", peak)
 	}
 	g.eventually("its container is forgotten", func() bool {
-		g.Runner.owners.mu.Lock()
-		defer g.Runner.owners.mu.Unlock()
-		return len(g.Runner.owners.of) == 0
+		return g.Runner.owners.Len() == 0
 	})
 }
 

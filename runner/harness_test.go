@@ -184,7 +184,7 @@ func (g *rig) start() {
 		g.t.Fatal(err)
 	}
 	if g.proc != "" {
-		g.Runner.owners.root = g.proc
+		g.Runner.owners.SetRoot(g.proc)
 	}
 	if g.sys != "" {
 		g.Runner.hostMem = machine.NewMemory(g.sys)

@@ -16,9 +16,9 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
-	"carma/runner/inventory"
 	"carma/runner/mps"
 	"carma/runner/record"
+	"carma/runner/sharing"
 )
 
 // withMPS configures a rig with MPS. A program simulates the control daemon.
@@ -44,7 +44,7 @@ func withMPS(t *testing.T) func(*rig) {
 			}
 		}
 	})
-	return func(g *rig) { g.opt.MPS = &MPS{Groups: groups, Threads: 50, LimitMemory: true} }
+	return func(g *rig) { g.opt.MPS = &sharing.MPS{Groups: groups, Threads: 50, LimitMemory: true} }
 }
 
 func (g *rig) mps(gpus ...string) *mps.Group {
@@ -211,18 +211,6 @@ func TestContainerUser(t *testing.T) {
 	} {
 		if uid, gid, ok := row.rec.ContainerUser(); uid != row.uid || gid != row.gid || ok != row.ok {
 			t.Errorf("%+v: %d:%d, %v", row.rec, uid, gid, ok)
-		}
-	}
-}
-
-// TestNamedUser checks that a task whose user has an unknown number is not a client of a
-// per-user MPS server, but of a server for all users.
-func TestNamedUser(t *testing.T) {
-	for _, shared := range []bool{false, true} {
-		r := &Runner{gpus: &inventory.GPUs{}, opt: Options{MPS: &MPS{Groups: &mps.Groups{Dir: "/m", Shared: shared}}}}
-		w := &worker{Runner: r, rec: &record.Record{ImageUser: "nobody"}, launch: model.Launch{Attempt: 1, Grants: []model.Grant{{GPU: "GPU-a"}}}}
-		if got := w.mpsGroup() != nil; got != shared {
-			t.Errorf("shared %v: it is a client: %v", shared, got)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"carma/runner/journal"
 	"carma/runner/machine"
 	"carma/runner/retention"
+	"carma/runner/sharing"
 	"carma/runner/suspend/support"
 	"carma/runner/tasklog"
 
@@ -88,7 +89,7 @@ type Options struct {
 	// name with @ before it is a group of the cluster.
 	ClusterAdmins []string
 	// MPS configures GPU sharing by MPS. Nil means time slices of the driver.
-	MPS *MPS
+	MPS *sharing.MPS
 	// NoMPS is the reason why MPS is nil although it was configured, or empty if it was not
 	// configured.
 	NoMPS string

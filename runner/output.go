@@ -61,7 +61,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		since = at
 		tail.At(at)
 		tail.Add(stream, line, partial)
-		w.client.hears(line)
+		w.mps.Hear(line)
 		w.hearsMemory(line)
 		if out != nil {
 			lost(kept.Write(at, tasklog.Stream(stream), line, partial))
@@ -160,6 +160,6 @@ func (w *worker) refillTail(tail *containers.Tail) {
 		}
 		tail.At(l.At)
 		tail.Add(containers.Stream(l.Stream), l.Text, l.Partial)
-		w.client.hears(l.Text)
+		w.mps.Hear(l.Text)
 	}
 }

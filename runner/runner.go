@@ -31,13 +31,16 @@ import (
 	"carma/runner/messages"
 	"carma/runner/metrics"
 	"carma/runner/monitor"
+	"carma/runner/ports"
 	"carma/runner/problems"
+	"carma/runner/processes"
 	"carma/runner/pull"
 	"carma/runner/reconcile"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/retention"
 	"carma/runner/server"
+	"carma/runner/sharing"
 	"carma/runner/storedoutput"
 	"carma/runner/suspend/support"
 	"carma/runner/throughput"
@@ -76,10 +79,10 @@ type Runner struct {
 	prover     *doctor.Prover
 	gpus       *inventory.GPUs
 	attaching  *inventory.Attachment // of GPUs to containers
-	owners     *owners
-	ports      *portBook
+	owners     *processes.Index
+	ports      *ports.Book
 	limiter    limiter
-	sharing    sharing
+	sharing    *sharing.State
 	hostMem    *machine.Memory
 	access     *deviceaccess.Watcher
 	suspending *support.Support
@@ -132,8 +135,8 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		probers:   newProbers(),
 		workers:   map[model.TaskID]*worker{},
 		names:     map[string]bool{},
-		owners:    newOwners(),
-		ports:     newPortBook(),
+		owners:    processes.New("/"),
+		ports:     ports.New(),
 		hostMem:   machine.NewMemory("/"),
 		jobs:      newJobs(),
 		followers: throughput.NewFollowers(deps.Clock),
@@ -167,7 +170,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	if s, ok := deps.GPUs.(gpu.Attributing); ok {
-		s.SetOwner(r.owners.owner)
+		s.SetOwner(r.owners.Owner)
 	}
 	r.suspending = support.New(opt.Suspending, cmp.Or(opt.NoSuspending, "carma cannot suspend tasks on "+deps.GPUs.Name()), opt.SetSpeed != nil)
 	up := clock.ReadUptime()
@@ -175,6 +178,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	r.past = usage.New(deps.Journal, r.records, r.authz, r.gpus.Index)
+	r.sharing = sharing.New(sharing.Options{MPS: opt.MPS, Missing: opt.NoMPS, Source: deps.GPUs, Devices: r.gpus.Devices, Changed: r.gpusChanged, Log: deps.Log})
 	r.attaching = inventory.NewAttachment(r.gpus, opt.Attach, deps.Driver.Name(), r.engine.Info)
 	r.engine.Probe(ctx)
 	if err := r.findLimits(ctx); err != nil {
@@ -207,7 +211,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.monitor.SetHooks(monitor.Hooks{
 		Energy: r.spend, Hosts: r.hostSample, Reset: r.gpusReset,
 		Clients: func(samples []gpu.Sample) {
-			r.checkClients(samples)
+			r.sharing.CheckClients(samples)
 			r.access.Follow(samples)
 		},
 	})

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
@@ -15,6 +14,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/mps"
+	"carma/runner/sharing"
 )
 
 // auto does the same as withMPS, but lets tasks share GPUs without MPS if MPS does not work.
@@ -55,9 +55,9 @@ func (g *rig) saysSharing() api.Check {
 // TestSharingIsTold: the mapper, carma gpus and doctor see how tasks share each GPU.
 func TestSharingIsTold(t *testing.T) {
 	long(t)
-	with := func(change func(*MPS, *gpu.Device)) func(*rig) {
+	with := func(change func(*sharing.MPS, *gpu.Device)) func(*rig) {
 		return func(g *rig) {
-			g.opt.MPS = &MPS{Groups: &mps.Groups{Dir: t.TempDir(), Binary: os.Args[0]}}
+			g.opt.MPS = &sharing.MPS{Groups: &mps.Groups{Dir: t.TempDir(), Binary: os.Args[0]}}
 			change(g.opt.MPS, &g.cards.devices[0])
 		}
 	}
@@ -72,11 +72,11 @@ func TestSharingIsTold(t *testing.T) {
 		{"off", func(*rig) {}, model.SharingTurns, "time-slicing", "ok", "GPU 0, 1: by turns, which cost 10 %"},
 		{"wanted, and not there", func(g *rig) { g.opt.NoMPS = "nvidia-cuda-mps-control is not installed" }, model.SharingTurns, "time-slicing", "warning",
 			"GPU 0, 1: by turns, which cost 10 % where tasks fill the GPU's time (no MPS: nvidia-cuda-mps-control is not installed)"},
-		{"by user", with(func(m *MPS, _ *gpu.Device) { m.Auto = true }), model.SharingUsers, "mps-user", "ok", "GPU 0, 1: each user's tasks by MPS, at the same time; users take turns; 0 MPS control daemons"},
-		{"all users", with(func(m *MPS, _ *gpu.Device) { m.Auto, m.Groups.Shared = true, true }), model.SharingMPS, "mps", "ok", "GPU 0, 1: by MPS, at the same time"},
-		{"MIG", with(func(m *MPS, d *gpu.Device) { m.Auto, d.Parent = true, "GPU-card" }), model.SharingTurns, "time-slicing", "ok", "GPU 0: by turns, which cost 10 % where tasks fill the GPU's time (no MPS: it is a MIG instance); GPU 1: each"},
-		{"MIG, asked for", with(func(_ *MPS, d *gpu.Device) { d.Parent = "GPU-card" }), model.SharingUsers, "mps-user", "failure", "not"},
-		{"exclusive-process", with(func(m *MPS, d *gpu.Device) { m.Auto, d.Exclusive = true, true }), model.SharingAlone, "alone", "warning", "GPU 0: one task at a time (no MPS: its compute mode"},
+		{"by user", with(func(m *sharing.MPS, _ *gpu.Device) { m.Auto = true }), model.SharingUsers, "mps-user", "ok", "GPU 0, 1: each user's tasks by MPS, at the same time; users take turns; 0 MPS control daemons"},
+		{"all users", with(func(m *sharing.MPS, _ *gpu.Device) { m.Auto, m.Groups.Shared = true, true }), model.SharingMPS, "mps", "ok", "GPU 0, 1: by MPS, at the same time"},
+		{"MIG", with(func(m *sharing.MPS, d *gpu.Device) { m.Auto, d.Parent = true, "GPU-card" }), model.SharingTurns, "time-slicing", "ok", "GPU 0: by turns, which cost 10 % where tasks fill the GPU's time (no MPS: it is a MIG instance); GPU 1: each"},
+		{"MIG, asked for", with(func(_ *sharing.MPS, d *gpu.Device) { d.Parent = "GPU-card" }), model.SharingUsers, "mps-user", "failure", "not"},
+		{"exclusive-process", with(func(m *sharing.MPS, d *gpu.Device) { m.Auto, d.Exclusive = true, true }), model.SharingAlone, "alone", "warning", "GPU 0: one task at a time (no MPS: its compute mode"},
 		{"exclusive-process, off", func(g *rig) { g.cards.devices[0].Exclusive = true }, model.SharingAlone, "alone", "warning", "GPU 0: one task at a time; GPU 1: by turns"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -154,46 +154,9 @@ func TestClientIsAdopted(t *testing.T) {
 	g.restart()
 	g.running(ref)
 	g.eventually("its worker has adopted it", func() bool {
-		g.owners.mu.Lock()
-		defer g.owners.mu.Unlock()
-		return len(g.owners.of) > 0
+		return g.owners.Len() > 0
 	})
 	if got := g.told(); got != model.SharingUsers {
 		t.Errorf("told %q", got)
-	}
-}
-
-// TestFirstFaults checks that MPS counts as not working on this machine if the first clients
-// end by faults of MPS. After a client has succeeded, later faults count as faults of programs.
-func TestFirstFaults(t *testing.T) {
-	now := time.Now()
-	var s sharing
-	for range mpsFaults {
-		if why := s.why(now); why != "" {
-			t.Fatalf("given up too early: %s", why)
-		}
-		s.ended(model.ExitMPSFault)
-	}
-	if s.why(now.Add(24*time.Hour)) == "" {
-		t.Error("it goes on with MPS")
-	}
-	if s.failed(nil, now); s.why(now) == "" {
-		t.Error("a control daemon that starts makes up for it")
-	}
-	s = sharing{}
-	s.ended(model.ExitOK)
-	for range 2 * mpsFaults {
-		s.ended(model.ExitMPSFault)
-	}
-	if why := s.why(now); why != "" {
-		t.Errorf("given up after a good start: %s", why)
-	}
-	s = sharing{}
-	s.failed(os.ErrPermission, now)
-	if s.why(now) == "" || s.why(now.Add(mpsAgain+1)) != "" {
-		t.Errorf("after a failed start: %q, later %q", s.why(now), s.why(now.Add(mpsAgain+1)))
-	}
-	if s.failed(nil, now); s.why(now) != "" {
-		t.Error("it has started since")
 	}
 }

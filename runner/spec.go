@@ -81,7 +81,7 @@ func (w *worker) spec() (containers.Spec, error) {
 	}
 	spec.Env = append(spec.Env, w.caps()...)
 	w.setShare(&spec)
-	w.share(&spec)
+	w.mps.Share(&spec, !w.bursts())
 	w.joinSuite(&spec)
 	return spec, nil
 }

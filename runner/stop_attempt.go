@@ -105,7 +105,7 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 		var err error
 		switch {
 		case left <= 0:
-			w.disconnect(ctx)
+			w.mps.Disconnect(ctx, w.ownsProcess)
 			err = w.Driver.Kill(ctx, id)
 		case !signalled:
 			short, cancel := context.WithTimeout(ctx, min(left, signalLimit))
@@ -128,23 +128,6 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 			pause = stopAgain
 		case <-time.After(wait):
 		}
-	}
-}
-
-// disconnect disconnects a client of MPS once, and gives it mpsGrace to end without a
-// kill, because a kill may leave the MPS server in an undefined state.
-func (w *worker) disconnect(ctx context.Context) {
-	group := w.mpsGroup()
-	if group == nil || w.disconnected {
-		return
-	}
-	w.disconnected = true
-	if _, err := group.TerminateOf(ctx, w.ownsProcess); err != nil && ctx.Err() == nil {
-		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("MPS could not disconnect the task before its end")
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(mpsGrace):
 	}
 }
 

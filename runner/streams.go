@@ -242,7 +242,11 @@ func (r *Runner) streamAttempt(ctx context.Context, s *sender, id model.TaskID, 
 	if rec, _ := r.records.Get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
 		ctx, end := context.WithCancel(ctx)
 		var told sync.WaitGroup
-		told.Go(func() { r.sendPorts(ctx, s, gpu.AttemptKey{Task: id, Attempt: n}) })
+		told.Go(func() {
+			r.ports.Follow(ctx, gpu.AttemptKey{Task: id, Attempt: n}, func(p api.OpenPort) error {
+				return s.send("log", api.LogLine{At: r.Clock.Time(), Attempt: n, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())})
+			})
+		})
 		defer told.Wait()
 		defer end()
 	}

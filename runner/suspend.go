@@ -16,7 +16,7 @@ import (
 // facts returns the facts that package suspend needs about the attempt.
 func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 	o := w.opt.Suspending
-	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: usesIn(w.monitor.Readings()), MPS: w.mpsGroup() != nil, Bytes: int64(bytes)}
+	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: usesIn(w.monitor.Readings()), MPS: w.mps.Group() != nil, Bytes: int64(bytes)}
 	for _, g := range w.grants() {
 		f.MIG = f.MIG || w.gpus.Devices()[g.GPU].Parent != ""
 	}

@@ -162,7 +162,7 @@ func (r *Runner) thaw(ctx context.Context, id, name string) {
 	}
 	short, cancel := context.WithTimeout(ctx, signalLimit)
 	defer cancel()
-	if err := r.opt.Suspending.By.Thaw(short, suspend.FindContainer(r.owners.root, id, name)); err != nil && ctx.Err() == nil {
+	if err := r.opt.Suspending.By.Thaw(short, suspend.FindContainer(r.owners.Root(), id, name)); err != nil && ctx.Err() == nil {
 		r.Log.Warn().Err(err).Str("container", name).Msg("the frozen container could not be thawed; it is tried again")
 	}
 }

@@ -110,7 +110,7 @@ func (w *worker) mountVacate(spec *containers.Spec) error {
 // container returns the attempt's container in the form of package suspend.
 func (w *worker) container(id string) suspend.Container {
 	name := w.containerName()
-	c := suspend.FindContainer(w.owners.root, id, name)
+	c := suspend.FindContainer(w.owners.Root(), id, name)
 	if leavePath(w.rec.Submit.Env) != "" {
 		c.Leave = string(w.vacateFolder(name))
 	}

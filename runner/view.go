@@ -154,7 +154,7 @@ func (r *Runner) view(rec *record.Record, q queueView) api.Task {
 	v.Params, v.Trainable = paramsOf(rec)
 	v.Takes, v.Says = takesView(rec), rec.Says
 	if a := t.Current(); a != nil {
-		v.Ports, _ = r.ports.of(gpu.AttemptKey{Task: t.ID, Attempt: a.N})
+		v.Ports, _ = r.ports.Of(gpu.AttemptKey{Task: t.ID, Attempt: a.N})
 	}
 	if q.runs && t.Current() != nil {
 		r.viewProgress(&v, t, q.going)

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"carma/containers"
 	"carma/estimator"
 	"carma/mapper"
@@ -23,8 +21,11 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/mps"
+	"carma/runner/sharing"
 	apiserver "carma/runner/server"
 	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
 )
 
 // idle is a source of the toolkit's GPUs, on which no memory is ever used.
@@ -129,7 +130,7 @@ func gpuDaemon(t *testing.T, driver containers.Driver, source gpu.Source, change
 // runGPUTasks runs tasks of an image whose user is uid.
 func runGPUTasks(t *testing.T, driver containers.Driver, attached string, uid int) {
 	groups := standin(t)
-	s := gpuDaemon(t, driver, idle{}, func(opt *runner.Options) { opt.MPS = &runner.MPS{Groups: groups, LimitMemory: true} })
+	s := gpuDaemon(t, driver, idle{}, func(opt *runner.Options) { opt.MPS = &sharing.MPS{Groups: groups, LimitMemory: true} })
 	if out := s.carma("doctor").out; !strings.Contains(out, "GPU attachment") || !strings.Contains(out, attached) || !strings.Contains(out, "each user's tasks by MPS") {
 		t.Errorf("carma doctor:\n%s", out)
 	}

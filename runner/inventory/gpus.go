@@ -55,6 +55,11 @@ func (g *GPUs) Infos() map[model.GPUID]model.GPUInfo { return g.list().infos }
 // Devices returns the GPUs as the source lists them. The map must not be changed.
 func (g *GPUs) Devices() map[model.GPUID]gpu.Device { return g.list().devices }
 
+// Ordered returns the GPUs as the source lists them, in order of their indices.
+func (g *GPUs) Ordered() []gpu.Device {
+	return slices.SortedFunc(maps.Values(g.Devices()), func(a, b gpu.Device) int { return cmp.Compare(a.Index, b.Index) })
+}
+
 // Listed returns the GPUs that the source lists now, in order of their indices.
 func (g *GPUs) Listed() (all []model.GPUInfo) {
 	now := g.list()

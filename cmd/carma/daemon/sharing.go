@@ -1,12 +1,13 @@
 package daemon
 
 import (
-	"github.com/rs/zerolog"
-
 	"carma/cmd/carma/settings"
 	"carma/containers"
 	"carma/runner"
 	"carma/runner/mps"
+	"carma/runner/sharing"
+
+	"github.com/rs/zerolog"
 )
 
 // setMPS sets the daemon's options for MPS. Simulated GPUs decide this themselves, unless
@@ -25,7 +26,7 @@ func setMPS(config settings.Config, opt *runner.Options, log zerolog.Logger) {
 	case err != nil:
 		control = config.MPSControl // doctor and the first task report that the program is missing
 	}
-	opt.MPS = &runner.MPS{
+	opt.MPS = &sharing.MPS{
 		Groups: &mps.Groups{Dir: config.MPSDir, Binary: control, Shared: config.MPS == "shared"}, Auto: auto,
 		Threads: config.MPSThreads, LimitMemory: config.MPSMemoryLimit, HostIPC: config.MPSIPC == "host",
 	}

@@ -1,8 +1,8 @@
-package runner
+package sharing
 
 import (
 	"bytes"
-	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -12,11 +12,11 @@ import (
 	"carma/runner/monitor"
 )
 
-// mpsClient is the state, in the driver's readings, of an attempt that was started as a client
+// client is the state, in the driver's readings, of an attempt that was started as a client
 // of MPS. A program that cannot reach its server reports CUDA error 805 and may continue. It
 // then runs on the GPU beside the clients, by time slices, or on the processor, and only blocks
 // the GPU.
-type mpsClient struct {
+type client struct {
 	gpus []model.GPUID
 
 	mu sync.Mutex
@@ -38,7 +38,7 @@ const refusedLeast = 30
 
 // follow processes a reading of all GPUs. changed is set if the program stopped being a
 // client, or is one again.
-func (c *mpsClient) follow(key gpu.AttemptKey, samples []gpu.Sample) (changed bool) {
+func (c *client) follow(key gpu.AttemptKey, samples []gpu.Sample) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	here, unknown, isClient, told := false, false, false, true
@@ -68,7 +68,7 @@ func (c *mpsClient) follow(key gpu.AttemptKey, samples []gpu.Sample) (changed bo
 
 // silence counts the readings in which a program that could not reach its MPS server is not on
 // its GPUs.
-func (c *mpsClient) silence(here bool) {
+func (c *client) silence(here bool) {
 	switch {
 	case here:
 		c.touched = true
@@ -81,8 +81,8 @@ func (c *mpsClient) silence(here bool) {
 }
 
 // hears processes a line of the attempt's output.
-func (c *mpsClient) hears(line []byte) {
-	if c == nil || !bytes.Contains(line, []byte("M")) && !bytes.Contains(line, []byte("80")) || !endtext.MPSLost(line) {
+func (c *client) hears(line []byte) {
+	if !bytes.Contains(line, []byte("M")) && !bytes.Contains(line, []byte("80")) || !endtext.MPSLost(line) {
 		return
 	}
 	c.mu.Lock()
@@ -90,56 +90,21 @@ func (c *mpsClient) hears(line []byte) {
 	c.refused = true
 }
 
-// followClient begins to follow an attempt that should be a client of MPS, until stop is
-// called. An attempt that continues without its GPUs is killed, and the task runs again
-// without MPS.
-func (w *worker) followClient(ctx context.Context, id string) (stop func()) {
-	if w.mpsGroup() == nil {
-		return func() {}
-	}
-	c := &mpsClient{gone: make(chan struct{})}
-	for _, g := range w.launch.Grants {
-		c.gpus = append(c.gpus, g.GPU)
-	}
-	w.client = c
-	w.sharing.setClient(w.key(), c)
-	ctx, cancel := context.WithCancel(ctx)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		select {
-		case <-ctx.Done():
-		case <-c.gone:
-			w.withoutGPU.Store(true)
-			w.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the task could not reach its MPS server and goes on without its GPU; it is ended, and runs again without MPS")
-			_ = w.kill(ctx, id)
-		}
-	}()
-	return func() {
-		cancel()
-		<-over
-		w.sharing.setClient(w.key(), nil)
-	}
-}
-
 // setClient registers an attempt to be followed as an MPS client, or removes it if c is
 // nil.
-func (s *sharing) setClient(key gpu.AttemptKey, c *mpsClient) {
+func (s *State) setClient(key gpu.AttemptKey, c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c == nil {
 		delete(s.clients, key)
 		return
 	}
-	if s.clients == nil {
-		s.clients = map[gpu.AttemptKey]*mpsClient{}
-	}
 	s.clients[key] = c
 }
 
 // tookTurns records that an attempt is no longer a client, or is one again. It returns
 // false if the attempt has ended meanwhile, since nobody would remove the record.
-func (s *sharing) tookTurns(key gpu.AttemptKey, c *mpsClient) bool {
+func (s *State) tookTurns(key gpu.AttemptKey, c *client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients[key] != c {
@@ -153,25 +118,22 @@ func (s *sharing) tookTurns(key gpu.AttemptKey, c *mpsClient) bool {
 	return true
 }
 
-// checkClients processes a reading of all GPUs. A task on them that is no client shares
+// CheckClients processes a reading of all GPUs. A task on them that is no client shares
 // them with the clients by time slices, which the mapper must know.
-func (r *Runner) checkClients(samples []gpu.Sample) {
-	r.sharing.mu.Lock()
-	all := make(map[gpu.AttemptKey]*mpsClient, len(r.sharing.clients))
-	for key, c := range r.sharing.clients {
-		all[key] = c
-	}
-	r.sharing.mu.Unlock()
+func (s *State) CheckClients(samples []gpu.Sample) {
+	s.mu.Lock()
+	all := maps.Clone(s.clients)
+	s.mu.Unlock()
 	changed := false
 	for key, c := range all {
 		if !c.follow(key, samples) {
 			continue
 		}
-		if changed = r.sharing.tookTurns(key, c) || changed; c.apart {
-			r.Log.Warn().Int64("task", int64(key.Task)).Msg("the task was started as a client of MPS, and the driver does not list it as one: it takes turns with the others")
+		if changed = s.tookTurns(key, c) || changed; c.apart {
+			s.opt.Log.Warn().Int64("task", int64(key.Task)).Msg("the task was started as a client of MPS, and the driver does not list it as one: it takes turns with the others")
 		}
 	}
 	if changed {
-		r.reportSharing()
+		s.report()
 	}
 }
