@@ -34,7 +34,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 	}
 	w.adopted = c
 	w.mps.Recall(ctx)
-	w.recallLimits(c.ID)
+	w.memory.Recall(c.ID)
 	if w.hasStarted() {
 		return c.ID, nil
 	}
@@ -51,7 +51,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 	if err != nil {
 		return c.ID, err
 	}
-	if err := w.limit(ctx, c.ID); err != nil {
+	if err := w.memory.Limit(ctx, c.ID); err != nil {
 		if c.State == containers.StateCreated || ctx.Err() != nil {
 			return c.ID, err
 		}

@@ -19,6 +19,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/label"
+	"carma/runner/limiter"
 	"carma/runner/record"
 )
 
@@ -90,7 +91,7 @@ func TestAdoptedWhateverHasChanged(t *testing.T) {
 		"policy":        {after: func(g *rig) { g.opt.Mapper.Policy = "round-robin" }},
 		"attachment":    {after: func(g *rig) { g.opt.Attach = containers.AttachRuntime }},
 		"no attachment": {after: func(g *rig) { g.opt.Attach = "" }},
-		"caps":          {after: func(g *rig) { g.opt.Limits = Limits{Caps: CapsFractions} }},
+		"caps":          {after: func(g *rig) { g.opt.Limits = limiter.Options{Caps: limiter.CapsFractions} }},
 		"mounts":        {after: func(g *rig) { g.opt.AllowedMounts = nil }},
 		"devices": {after: func(g *rig) {
 			g.opt.Devices = func(model.TaskID, int) ([]containers.Mount, []string) { return nil, []string{"NEW=1"} }

@@ -12,6 +12,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/console"
 	"carma/runner/engine"
+	"carma/runner/limiter"
 	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/sharing"
@@ -31,6 +32,7 @@ type worker struct {
 	aside   suspension
 	// resizing is written before the worker starts.
 	resizing *resizing
+	memory   *limiter.Attempt // limits its GPU memory
 	// mps is the attempt as a client of MPS. It is nil for one that must be no client.
 	mps *sharing.Attempt
 	// withoutGPU is set if the attempt was killed because it could not become a client of
@@ -62,6 +64,7 @@ func (r *Runner) startWorker(l model.Launch, resumed bool) *worker {
 		rec = &record.Record{Task: model.Task{Request: model.Request{ID: l.Task}}}
 	}
 	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), resizing: newResizing(), mps: r.sharing.Attempt(rec, l)}
+	w.memory = r.limiter.Attempt(rec, l, w.grants)
 	w.aside.begin(rec.Task.Phase)
 	r.workers[l.Task] = w
 	r.attempts.Go(func() { w.run(r.work) })
@@ -98,7 +101,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 	// The end is durable: the container is no longer needed.
 	defer w.removeVacate()
-	w.clearLimits(ctx, id)
+	w.limiter.Clear(ctx, id)
 	if _, err := w.engine.Retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Str("container", id).Msg("the container could not be removed; it will be at the next start")
 	}
@@ -253,7 +256,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 		}
 		return "", nil
 	}
-	if err := w.limit(ctx, id); err != nil {
+	if err := w.memory.Limit(ctx, id); err != nil {
 		return id, err
 	}
 	return id, w.startIt(ctx, id)

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"carma/containers"
-	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/deviceaccess"
 	"carma/runner/doctor"
-	"carma/runner/limits"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/suspend"
@@ -62,9 +60,9 @@ func (r *Runner) facts(ctx context.Context) doctor.Facts {
 func (r *Runner) doctorGPUs() []doctor.GPU {
 	var out []doctor.GPU
 	for _, d := range r.gpus.Ordered() {
-		of := doctor.GPU{Device: d, Limits: r.tierText(model.GPUID(d.UUID))}
+		of := doctor.GPU{Device: d, Limits: r.limiter.TierText(model.GPUID(d.UUID))}
 		of.Reading, of.Read = r.monitor.Reading(d.UUID)
-		in, _ := r.tiers(model.GPUID(d.UUID))
+		in, _ := r.limiter.Tiers(model.GPUID(d.UUID))
 		of.Unlimited = in[0] == "nothing"
 		of.Shared, of.NoMPS = r.sharing.Of(d)
 		of.Suspend, of.SuspendFix = r.suspending.Text(d, r.sharing.ByMPS(of.Shared), r.owners.Root())
@@ -89,13 +87,14 @@ type proofs struct{ r *Runner }
 
 func (p proofs) Attempt(rec *record.Record, launch model.Launch, shares bool) doctor.Attempt {
 	w := &worker{Runner: p.r, rec: rec, stop: newStopper(), launch: launch}
+	w.memory = w.limiter.Attempt(rec, launch, w.grants)
 	if shares && w.sharing.Why(time.Now()) == "" {
 		w.mps = w.sharing.Attempt(rec, launch)
 	}
 	return proof{w}
 }
 
-func (p proofs) Unlimit(ctx context.Context, container string) { p.r.clearLimits(ctx, container) }
+func (p proofs) Unlimit(ctx context.Context, container string) { p.r.limiter.Clear(ctx, container) }
 
 func (p proofs) Container(names ...string) suspend.Container {
 	return suspend.FindContainer(p.r.owners.Root(), names...)
@@ -114,34 +113,5 @@ func (p proof) Share(ctx context.Context) error {
 }
 
 func (p proof) Limit(ctx context.Context, id string) (string, error) {
-	w := p.w
-	gpus := w.limited()
-	if len(gpus) == 0 {
-		return "", nil
-	}
-	pid, err := w.park(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	k := w.opt.Limits.Keeper
-	want := w.bounds(ctx, gpus)
-	if err := k.Limit(ctx, id, pid, want); err != nil {
-		return "", err
-	}
-	got, err := k.Read(ctx, id, gpus[0])
-	if err != nil {
-		return "", err
-	}
-	if got != want[gpus[0]] {
-		return "", fmt.Errorf("the driver was told %s and says %s", limitText(want[gpus[0]]), limitText(got))
-	}
-	return fmt.Sprintf("driver limit set while it was parked and read back (%s)", limitText(got)), nil
-}
-
-func limitText(l limits.Limit) string {
-	hard := "none"
-	if l.Hard > 0 {
-		hard = units.Bytes(l.Hard).String()
-	}
-	return fmt.Sprintf("soft %s, hard %s", units.Bytes(l.Soft), hard)
+	return p.w.memory.Prove(ctx, id)
 }

@@ -91,7 +91,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	for _, grant := range w.grants() {
 		facts.Memory.Grant = max(facts.Memory.Grant, int64(grant.Memory))
 	}
-	if len(w.limited()) > 0 && !w.bursts() {
+	if w.memory.Limited() && !w.memory.Bursts() {
 		facts.Memory.Limit = facts.Memory.Grant
 	}
 	_, most := w.gpus.Capacities()

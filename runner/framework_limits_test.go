@@ -8,6 +8,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/limiter"
 )
 
 // TestCaps: the frameworks of a task that may share its GPUs are limited, unless the task or
@@ -15,7 +16,7 @@ import (
 func TestCaps(t *testing.T) {
 	specs := make(chan *containerstest.Process, 4)
 	start := func(caps string) *rig {
-		g := newRig(t, func(g *rig) { g.opt.Limits = Limits{Caps: caps, Context: units.GiB} })
+		g := newRig(t, func(g *rig) { g.opt.Limits = limiter.Options{Caps: caps, Context: units.GiB} })
 		run := func(_ context.Context, p *containerstest.Process) int { specs <- p; return 0 }
 		g.script("train", run)
 		g.engine.AddImage("own", containerstest.Image{Run: run, Env: []string{"PATH=/bin", "TF_FORCE_GPU_ALLOW_GROWTH=false"}})
@@ -39,7 +40,7 @@ func TestCaps(t *testing.T) {
 			}
 		}
 	}
-	g := start(CapsGrowth)
+	g := start(limiter.CapsGrowth)
 	check(g, submit, []string{jax, tf}, []string{torch})
 	own := submit
 	own.Image = "own"
@@ -47,6 +48,6 @@ func TestCaps(t *testing.T) {
 	alone := submit
 	alone.Mem, alone.Exclusive = 0, true
 	check(g, alone, nil, []string{jax, tf})
-	check(start(CapsFractions), submit, []string{jax, tf, torch, "XLA_PYTHON_CLIENT_MEM_FRACTION=0.100"}, nil)
-	check(start(CapsOff), submit, nil, []string{jax, tf, torch})
+	check(start(limiter.CapsFractions), submit, []string{jax, tf, torch, "XLA_PYTHON_CLIENT_MEM_FRACTION=0.100"}, nil)
+	check(start(limiter.CapsOff), submit, nil, []string{jax, tf, torch})
 }

@@ -19,6 +19,7 @@ import (
 	"carma/runner/clock"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/limiter"
 	"carma/runner/limits"
 	"carma/runner/limits/standin"
 	"carma/runner/tasklog"
@@ -58,8 +59,8 @@ func newLimitRig(t *testing.T, version string, change ...func(*rig)) *limitRig {
 	}
 	l.rig = newRig(t, append([]func(*rig){func(g *rig) {
 		g.opt.Init = "/usr/lib/carma/carma-init"
-		g.opt.Limits = Limits{
-			Mode: LimitAuto, Caps: CapsGrowth, User: func() int { return 0 },
+		g.opt.Limits = limiter.Options{
+			Mode: limiter.ModeAuto, Caps: limiter.CapsGrowth, User: func() int { return 0 },
 			Keeper: &limits.Keeper{Root: l.root, Dir: filepath.Join(g.dir, "limits"), Tool: limits.Tool{Path: l.smi.Path}},
 		}
 	}}, change...)...)
@@ -183,7 +184,7 @@ func TestDriverLimitParked(t *testing.T) {
 // TestDriverLimitRefused: if a task cannot be limited, it runs without a limit under auto.
 // Under driver it waits without losing an attempt.
 func TestDriverLimitRefused(t *testing.T) {
-	for mode, ran := range map[string]bool{LimitAuto: true, LimitDriver: false} {
+	for mode, ran := range map[string]bool{limiter.ModeAuto: true, limiter.ModeDriver: false} {
 		l := newLimitRig(t, "615.1", func(g *rig) { g.opt.Limits.Mode, g.opt.Mapper.BlamelessRetries = mode, 1 })
 		if err := l.smi.Break(true); err != nil {
 			t.Fatal(err)
@@ -219,10 +220,10 @@ func TestDriverLimitWhere(t *testing.T) {
 		{"user", "615.1", func(g *rig) { g.opt.Limits.User = func() int { return 1000 } }, "GPU 0, 1: frameworks grow", "only root", false},
 		{"simulated", "615.1", func(g *rig) { g.opt.Speed, g.opt.SetSpeed = 1, func(float64) {} }, "GPU 0, 1: frameworks grow", "the GPUs are simulated", false},
 		{"MIG", "615.1", func(g *rig) { g.cards.devices[0].Parent = "GPU-card" }, "GPU 1: driver limit", "GPU 0: frameworks grow (JAX, TensorFlow), watchdog: relaunch (no driver limit: a MIG instance has none", false},
-		{"fractions", "580.1", func(g *rig) { g.opt.Limits.Caps = CapsFractions }, "framework caps (JAX, PyTorch)", "too old", false},
+		{"fractions", "580.1", func(g *rig) { g.opt.Limits.Caps = limiter.CapsFractions }, "framework caps (JAX, PyTorch)", "too old", false},
 		{"MPS", "580.1", withMPS(t), "GPU 0, 1: MPS limit per process of tasks on one GPU, frameworks grow", "too old", false},
-		{"nothing", "580.1", func(g *rig) { g.opt.Limits.Caps, g.opt.Mapper.Watchdog = CapsOff, "off" }, "GPU 0, 1: nothing (", "too old", false},
-		{"off", "615.1", func(g *rig) { g.opt.Limits.Mode = LimitOff }, "GPU 0, 1: frameworks grow", "memory-limit is off", true},
+		{"nothing", "580.1", func(g *rig) { g.opt.Limits.Caps, g.opt.Mapper.Watchdog = limiter.CapsOff, "off" }, "GPU 0, 1: nothing (", "too old", false},
+		{"off", "615.1", func(g *rig) { g.opt.Limits.Mode = limiter.ModeOff }, "GPU 0, 1: frameworks grow", "memory-limit is off", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLimitRig(t, row.version, row.change)
@@ -241,7 +242,7 @@ func TestDriverLimitWhere(t *testing.T) {
 			}
 			l.stop()
 			if row.name != "off" {
-				l.opt.Limits.Mode = LimitDriver
+				l.opt.Limits.Mode = limiter.ModeDriver
 			}
 			if err := l.tryNew(); (err == nil) != row.start {
 				t.Errorf("under memory-limit %s: %v", l.opt.Limits.Mode, err)
@@ -261,7 +262,7 @@ func (l *limitRig) tryNew() error {
 		Journal: j, Logs: tasklog.Open(filepath.Join(l.dir, "logs"), 0), Driver: l.engine, GPUs: l.cards,
 		Clock: clock.New(1), Estimator: l.estimator, Log: zerolog.Nop(),
 	})
-	var cannot *CannotLimitError
+	var cannot *limiter.CannotLimitError
 	if err != nil && !errors.As(err, &cannot) {
 		l.t.Errorf("%v is no CannotLimitError", err)
 	}

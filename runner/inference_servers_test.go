@@ -9,6 +9,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/limiter"
 )
 
 // TestTakes: a program that takes a share of a GPU by design is recognised. Its share of
@@ -17,7 +18,7 @@ import (
 func TestTakes(t *testing.T) {
 	specs := make(chan *containerstest.Process, 1)
 	run := func(_ context.Context, p *containerstest.Process) int { specs <- p; return 0 }
-	g := newRig(t, byMemory, func(g *rig) { g.opt.Limits = Limits{Caps: CapsGrowth, Context: units.GiB} })
+	g := newRig(t, byMemory, func(g *rig) { g.opt.Limits = limiter.Options{Caps: limiter.CapsGrowth, Context: units.GiB} })
 	for _, image := range []string{"vllm/vllm-openai", "lab/jax", "ggml-org/llama.cpp"} {
 		g.engine.AddImage(image, containerstest.Image{Run: run})
 	}

@@ -11,6 +11,7 @@ import (
 	"carma/runner/doctor"
 	"carma/runner/gpu"
 	"carma/runner/journal"
+	"carma/runner/limiter"
 	"carma/runner/machine"
 	"carma/runner/retention"
 	"carma/runner/sharing"
@@ -94,7 +95,7 @@ type Options struct {
 	// configured.
 	NoMPS string
 	// Limits limits the GPU memory of tasks, beside MPS.
-	Limits Limits
+	Limits limiter.Options
 	// Suspending configures how tasks are suspended, or is nil if they are not.
 	Suspending *support.Options
 	// NoSuspending is the reason why Suspending is nil if another driver would not help, or empty.

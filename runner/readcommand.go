@@ -20,10 +20,9 @@ const unbuffered = "PYTHONUNBUFFERED"
 // is given, and stores the rest in rec. The lines are for the submitter.
 func (r *Runner) readCommand(ctx context.Context, rec *record.Record, image *containers.Image, given bool) (lines []string, err error) {
 	sub := &rec.Submit
-	caps := r.opt.Limits.Caps
 	read := command.Read(&command.Program{
 		Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command, ImageEntrypoint: image.Entrypoint, ImageCommand: image.Command,
-		Env: sub.Env, ImageEnv: image.Env, Grows: caps != CapsOff && caps != "",
+		Env: sub.Env, ImageEnv: image.Env, Grows: r.limiter.Grows(),
 	})
 	rec.Says = &api.Says{Resume: from(read.Resume), Checkpoints: from(read.Checkpoints), Unbuffered: rec.Job == nil && !sub.TTY && !sets(image.Env, unbuffered) && !sets(sub.Env, unbuffered)}
 	if sub.CommandCheck != "off" {

@@ -62,5 +62,5 @@ func (u containerUse) InUse(c containers.Container) bool {
 // Release implements [reconcile.Use].
 func (u containerUse) Release(ctx context.Context, c containers.Container) {
 	u.thaw(ctx, c.ID, c.Name)
-	u.clearLimits(ctx, c.ID)
+	u.limiter.Clear(ctx, c.ID)
 }

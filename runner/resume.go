@@ -92,11 +92,10 @@ func (w *worker) goesTo(grants []model.Grant) (before []model.Grant) {
 
 // limitOn makes the driver limit the attempt on the GPUs on which it resumes.
 func (w *worker) limitOn(ctx context.Context, id string, c suspend.Container) {
-	gpus := w.limited()
-	if len(gpus) == 0 || len(c.PIDs) == 0 {
+	if len(c.PIDs) == 0 {
 		return
 	}
-	if err := w.keepTo(ctx, id, c.PIDs[0], gpus); err != nil && ctx.Err() == nil {
+	if err := w.memory.Keep(ctx, id, c.PIDs[0]); err != nil && ctx.Err() == nil {
 		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver does not limit the task's GPU memory where it comes back to")
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/imagelookup"
 	"carma/runner/inventory"
+	"carma/runner/limiter"
 	"carma/runner/loop"
 	"carma/runner/machine"
 	"carma/runner/messages"
@@ -81,7 +82,7 @@ type Runner struct {
 	attaching  *inventory.Attachment // of GPUs to containers
 	owners     *processes.Index
 	ports      *ports.Book
-	limiter    limiter
+	limiter    *limiter.Limiter
 	sharing    *sharing.State
 	hostMem    *machine.Memory
 	access     *deviceaccess.Watcher
@@ -120,7 +121,7 @@ type Runner struct {
 var pid = os.Getpid()
 
 // New loads the journal and returns a daemon that is ready to run. ctx bounds
-// its calls of the engine and the GPUs. The error is a [CannotLimitError] if
+// its calls of the engine and the GPUs. The error is a [limiter.CannotLimitError] if
 // the driver must limit tasks and cannot, and a [journal.Refusal] if containers
 // are newer than the journal.
 func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
@@ -181,7 +182,10 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.sharing = sharing.New(sharing.Options{MPS: opt.MPS, Missing: opt.NoMPS, Source: deps.GPUs, Devices: r.gpus.Devices, Changed: r.gpusChanged, Log: deps.Log})
 	r.attaching = inventory.NewAttachment(r.gpus, opt.Attach, deps.Driver.Name(), r.engine.Info)
 	r.engine.Probe(ctx)
-	if err := r.findLimits(ctx); err != nil {
+	if r.limiter, err = limiter.New(ctx, opt.Limits, limiter.Deps{
+		Driver: r.Driver, Engine: r.engine, GPUs: r.gpus, Soft: r.monitor, Simulated: opt.SetSpeed != nil,
+		Watchdog: opt.Mapper.Watchdog, MPS: r.sharing.MemoryLimit, Free: r.freeMemory, Log: deps.Log,
+	}); err != nil {
 		return nil, err
 	}
 	if err := r.loadInstance(); err != nil {

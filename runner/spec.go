@@ -52,7 +52,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		LogBytes:        w.Logs.Limits().Attempt,
 		StopGrace:       w.grace(w.rec),
 		GPUMemory:       int64(grant),
-		Park:            len(w.limited()) > 0,
+		Park:            w.memory.Limited(),
 	}
 	w.live().Bounds.Bound(&spec, sub, w.launch.Host)
 	if w.opt.NearCPUs {
@@ -79,9 +79,9 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Env = append(spec.Env, env...)
 	}
-	spec.Env = append(spec.Env, w.caps()...)
+	spec.Env = append(spec.Env, w.memory.Variables()...)
 	w.setShare(&spec)
-	w.mps.Share(&spec, !w.bursts())
+	w.mps.Share(&spec, !w.memory.Bursts())
 	w.joinSuite(&spec)
 	return spec, nil
 }

@@ -83,7 +83,7 @@ func (w *worker) clear(ctx context.Context, id string) (left string) {
 	if id == "" || ctx.Err() != nil {
 		return id
 	}
-	w.clearLimits(ctx, id)
+	w.limiter.Clear(ctx, id)
 	ctx, cancel := context.WithTimeout(ctx, clearWithin)
 	defer cancel()
 	if w.engine.Insist(ctx, func() error { return w.Driver.Remove(ctx, id) }) != nil {

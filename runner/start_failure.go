@@ -83,16 +83,6 @@ func mpsFault(err error) error {
 	}
 }
 
-// limitFault returns the start fault of a task that must not run without a limit that the
-// driver could not set.
-func limitFault(err error) error {
-	text := "its GPU memory could not be limited: " + err.Error()
-	return &containers.StartFault{
-		Scope: containers.ScopeGPU, Code: "memory-limit", Cause: text,
-		Remedy: "carma doctor tells more; with memory-limit: auto tasks run without", Text: text,
-	}
-}
-
 // wrongGPUs returns the start fault of a container that sees other GPUs than it was
 // given.
 func wrongGPUs(err error) *containers.StartFault {

@@ -151,6 +151,21 @@ func (s *State) ByMPS(how model.Sharing) bool {
 	return s.opt.MPS != nil && (how == model.SharingMPS || how == model.SharingUsers)
 }
 
+// MemoryLimit returns the limit that MPS sets for the memory of tasks on a GPU, or why it
+// sets none.
+func (s *State) MemoryLimit(d gpu.Device) (in, not string) {
+	_, why := s.Of(d)
+	switch m := s.opt.MPS; {
+	case why != "":
+		return "", "no MPS limit: " + why
+	case m == nil:
+		return "", "no MPS limit: MPS is off"
+	case !m.LimitMemory:
+		return "", "no MPS limit: mps-memory-limit is off"
+	}
+	return "MPS limit per process of tasks on one GPU", ""
+}
+
 // Told records what the mapper is told about all GPUs.
 func (s *State) Told(told map[model.GPUID]model.Sharing) {
 	s.mu.Lock()

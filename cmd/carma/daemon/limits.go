@@ -8,6 +8,7 @@ import (
 	"carma/cmd/carma/engine"
 	"carma/cmd/carma/settings"
 	"carma/runner"
+	"carma/runner/limiter"
 	"carma/runner/limits"
 )
 
@@ -19,11 +20,11 @@ func setLimits(config settings.Config, opt *runner.Options) error {
 		return err
 	}
 	opt.Init = engine.InitProgram()
-	opt.Limits = runner.Limits{
+	opt.Limits = limiter.Options{
 		Mode: config.MemoryLimit, Burst: config.MemoryBurst, Caps: config.MemoryCaps,
 		Keeper: &limits.Keeper{Dir: dir, Tool: limits.Tool{Path: config.NVIDIASMI}},
 	}
-	if opt.MPS != nil && config.MemoryLimit == runner.LimitOff {
+	if opt.MPS != nil && config.MemoryLimit == limiter.ModeOff {
 		opt.MPS.LimitMemory = false
 	}
 	return nil
@@ -32,7 +33,7 @@ func setLimits(config settings.Config, opt *runner.Options) error {
 // limitError converts an error about limits that this machine does not support to a usage
 // error.
 func limitError(err error) error {
-	var cannot *runner.CannotLimitError
+	var cannot *limiter.CannotLimitError
 	if errors.As(err, &cannot) {
 		mend := cannot.Fix
 		if mend == "" {
