@@ -33,7 +33,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who request.Caller, s api.Submis
 		return api.SubmittedAll{}, err
 	}
 	var recs []*record.Record
-	if err := r.loop.Do(ctx, r.addition(s, in, credentialsFrom(ctx), &recs)); err != nil {
+	if err := r.loop.Do(ctx, r.addition(s, in, pull.CredentialsFrom(ctx), &recs)); err != nil {
 		return api.SubmittedAll{}, err
 	}
 	answer := api.SubmittedAll{Group: recs[0].Group, Warnings: warn}

@@ -86,19 +86,14 @@ func (r *Runner) referred(ref string) ([]*record.Record, error) {
 	if err == nil {
 		return []*record.Record{rec}, nil
 	}
-	if !isNotFound(err) {
+	if !request.IsNotFound(err) {
 		return nil, err
 	}
 	recs, err := r.group(ref)
-	if isNotFound(err) {
+	if request.IsNotFound(err) {
 		return nil, request.Errorf(422, "--after: no task and no group %s; `carma ps -a` lists all", ref)
 	}
 	return recs, err
-}
-
-func isNotFound(err error) bool {
-	refused, ok := err.(*request.Error)
-	return ok && refused.Status == 404
 }
 
 // newestOf returns a task of the newest group of a name.

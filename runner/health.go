@@ -8,6 +8,7 @@ import (
 
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/endpoint"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -28,8 +29,8 @@ func healthOf(problems []string) *healthAnswer {
 }
 
 // health returns the endpoint of a route that reports problems.
-func health(to api.Route[api.None, string], ok, bad string, problems func() []string) endpoint {
-	return serve(to, rule{anybody: true}, func(context.Context, *api.None) (*healthAnswer, error) { return healthOf(problems()), nil },
+func health(to api.Route[api.None, string], ok, bad string, problems func() []string) endpoint.Endpoint {
+	return endpoint.Serve(to, endpoint.Rule{Anybody: true}, func(context.Context, *api.None) (*healthAnswer, error) { return healthOf(problems()), nil },
 		func(_ huma.API, op *huma.Operation) {
 			text := func(description string) *huma.Response {
 				return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: "string"}}}}

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"math"
-	"reflect"
 	"slices"
 	"time"
 
@@ -35,8 +34,6 @@ func (r *Runner) liveRecords(most int) (recs []*record.Record, left int) {
 	recs = append(first, rest[:min(most-len(first), len(rest))]...)
 	return recs, all - len(recs)
 }
-
-func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 // liveInfo returns [Runner.Info] without the parts that take long to count.
 func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {

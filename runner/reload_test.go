@@ -74,7 +74,7 @@ func TestReconfigureMore(t *testing.T) {
 	if n, err := g.retention.RemoveSome(g.ctx()); n != 1 || err != nil {
 		t.Errorf("%d tasks were removed, %v", n, err)
 	}
-	if _, err := g.Find(first); !isNotFound(err) {
+	if _, err := g.Find(first); !request.IsNotFound(err) {
 		t.Errorf("the first: %v", err)
 	}
 }

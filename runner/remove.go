@@ -65,7 +65,7 @@ func (r *Runner) sweepOutput(ctx context.Context, first model.TaskID) {
 		if model.TaskID(id) >= first || id < 0 && r.helperOut.Has(id) {
 			continue
 		}
-		if _, err := r.Find(model.TaskID(id).String()); id > 0 && !isNotFound(err) {
+		if _, err := r.Find(model.TaskID(id).String()); id > 0 && !request.IsNotFound(err) {
 			continue
 		}
 		if err := r.Logs.Remove(id); err != nil {

@@ -32,7 +32,7 @@ func (r *Runner) dropSuite(ctx context.Context, who request.Caller, in *api.Suit
 	if err == nil && in.Volumes {
 		err = r.authz.AuthorizeSuite(who, rights.DropVolumes, rights.Owner{UID: o.UID, Name: o.Name}, in.Suite)
 	}
-	if isNotFound(err) { // the suite's volumes may still exist
+	if request.IsNotFound(err) { // the suite's volumes may still exist
 		o, err = ownerOf(who), nil
 	}
 	if err != nil {
@@ -49,9 +49,9 @@ func (r *Runner) helperLogs(ctx context.Context, in *api.LogsOfHelper) (*huma.St
 	}
 	opt := api.LogOptions{Follow: in.Follow, Tail: in.Tail}
 	o, err := r.suiteOf(who, rights.HelperOutput, in.Suite)
-	if isNotFound(err) {
+	if request.IsNotFound(err) {
 		run, wrong := r.helperOut.Find(r.authz, who, rights.HelperOutput, in.Suite)
-		if !isNotFound(wrong) {
+		if !request.IsNotFound(wrong) {
 			err = wrong
 		}
 		if wrong == nil && slices.Contains(run.Names, in.Helper) {

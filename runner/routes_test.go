@@ -17,6 +17,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/access"
 	"carma/runner/api"
+	"carma/runner/endpoint"
 	"carma/runner/request"
 	"carma/runner/rights"
 )
@@ -25,10 +26,10 @@ import (
 var account = request.Caller{UID: 20500, GID: 20500, Name: "carma"}
 
 // routes are the rules of all requests of the API, by method and path.
-var routes = func() map[string]rule {
-	all := map[string]rule{}
+var routes = func() map[string]endpoint.Rule {
+	all := map[string]endpoint.Rule{}
 	for _, e := range new(Runner).endpoints() {
-		all[e.pattern] = e.rule
+		all[e.Pattern] = e.Rule
 	}
 	return all
 }()
@@ -120,7 +121,7 @@ func TestRoutesAndRights(t *testing.T) {
 			}
 			for _, who := range g.callers {
 				status, text := g.rig.ask(who, method, path, body)
-				a := routes[pattern].acts[0]
+				a := routes[pattern].Acts[0]
 				if want := g.mayTo(a, who, task); want != (status != 403) || !want && !strings.Contains(text, task.owner.Name) {
 					t.Errorf("%s as %s to %s's (open: %v): %d %s", pattern, who.Name, task.owner.Name, task.open, status, text)
 				}
@@ -249,12 +250,12 @@ func TestServerRoutes(t *testing.T) {
 	asked := 0
 	patterns := slices.DeleteFunc(slices.Sorted(maps.Keys(routes)), func(pattern string) bool {
 		rule := routes[pattern]
-		return len(rule.acts) == 0 || !rule.acts[0].OnServer() || rule.acts[0] == rights.Drain
+		return len(rule.Acts) == 0 || !rule.Acts[0].OnServer() || rule.Acts[0] == rights.Drain
 	})
 	for _, pattern := range append(patterns, "POST /v1/drain") { // the last request ends the daemon
 		method, path := filled(pattern, "1")
 		for _, who := range g.callers {
-			want := g.authz.MayServer(routes[pattern].acts[0], who)
+			want := g.authz.MayServer(routes[pattern].Acts[0], who)
 			status, text := g.rig.ask(who, method, path, "{}")
 			if want != (status != 403) {
 				t.Errorf("%s as %s: %d %s", pattern, who.Name, status, text)
@@ -285,11 +286,11 @@ func TestRoutes(t *testing.T) {
 				t.Errorf("%s: who may do that? Write a row into routes", pattern)
 				continue
 			}
-			if len(rule.acts) == 0 != rule.anybody {
+			if len(rule.Acts) == 0 != rule.Anybody {
 				t.Errorf("%s asks for no right", pattern)
 			}
 			about := strings.Contains(path, "{task}") || strings.Contains(path, "{group}") || strings.Contains(path, "{suite}") && method != "put"
-			for i, a := range rule.acts {
+			for i, a := range rule.Acts {
 				if !a.Known() {
 					t.Errorf("%s: the table of rights has no action %s", pattern, a)
 				}
@@ -297,7 +298,7 @@ func TestRoutes(t *testing.T) {
 					t.Errorf("%s asks first for %s", pattern, a)
 				}
 			}
-			if (strings.Contains(path, "{task}") || strings.Contains(path, "{group}")) != (rule.pods != nil) {
+			if (strings.Contains(path, "{task}") || strings.Contains(path, "{group}")) != (rule.Pods != nil) {
 				t.Errorf("%s: which right to pods does it need?", pattern)
 			}
 		}

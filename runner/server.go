@@ -3,12 +3,11 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 
-	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/endpoint"
 	"carma/runner/httplimit"
 	"carma/runner/metrics"
 	"carma/runner/request"
@@ -16,7 +15,6 @@ import (
 	"carma/runner/server"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
 // newServer returns the server of the API.
@@ -47,16 +45,12 @@ func OpenAPI() ([]byte, error) {
 }
 
 func (r *Runner) routes() (huma.API, *http.ServeMux) {
-	mux := http.NewServeMux()
-	cfg := huma.DefaultConfig("carma", r.opt.Version)
-	cfg.Info.Description = "Jobs on a shared GPU server. Served on a unix socket; the caller is the peer of the socket."
-	cfg.DocsPath = ""
-	cfg.CreateHooks = nil // no $schema field in the answers
-	a := humago.New(mux, cfg)
-	for _, e := range r.endpoints() {
-		e.register(a, r.door(a, e.rule))
-	}
-	return a, mux
+	return endpoint.New(r.opt.Version, r.authz, r.endpoints())
+}
+
+// guarded returns a handler of the requests that are offered over TLS.
+func (r *Runner) guarded(next http.Handler) http.Handler {
+	return endpoint.Guard(r.endpoints(), r.authz, endpoint.Tasks{Task: r.Find, Group: r.group}, next)
 }
 
 // tasksPage is one page of a listing.
@@ -69,21 +63,6 @@ type tasksPage struct {
 type groupPage struct {
 	Next int64 `header:"Carma-Next" doc:"there are more: ask with after and this number; absent or 0: that was all"`
 	Body []api.Task
-}
-
-// problem turns an error into an HTTP answer.
-func problem(err error) error {
-	var refused *request.Error
-	switch {
-	case errors.As(err, &refused):
-		return huma.NewError(refused.Status, refused.Text)
-	case errors.Is(err, containers.ErrUnavailable):
-		return huma.Error503ServiceUnavailable(err.Error())
-	case errors.Is(err, context.Canceled):
-		// The daemon is stopping; if the caller has disconnected, nobody reads this.
-		return huma.NewError(request.ErrStopping.Status, request.ErrStopping.Text)
-	}
-	return huma.Error500InternalServerError(err.Error())
 }
 
 func (r *Runner) setSpeed(ctx context.Context, who request.Caller, in *api.With[api.SpeedChange]) (api.Info, error) {

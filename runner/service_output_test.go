@@ -59,7 +59,7 @@ func TestHelperOutput(t *testing.T) {
 	if err != nil || len(s.Helpers) != 2 || s.Phase != "ended" || s.Helpers[0].Helper != "db" || s.Helpers[1].Helper != "my-web" || s.Helpers[1].Name != "lab-my-web-1" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := g.helperOut.Suite(g.authz, request.Caller{UID: ann.UID + 1, Name: "eve"}, "lab"); !isNotFound(err) {
+	if _, err := g.helperOut.Suite(g.authz, request.Caller{UID: ann.UID + 1, Name: "eve"}, "lab"); !request.IsNotFound(err) {
 		t.Errorf("another user: %v", err)
 	}
 	if _, err := g.helperOut.Suite(g.authz, request.Caller{Name: "root"}, "lab"); err != nil {
@@ -80,7 +80,7 @@ func TestHelperOutput(t *testing.T) {
 	if ids, err := g.Logs.Tasks(); err != nil || len(ids) > 0 {
 		t.Errorf("left: %v, %v", ids, err)
 	}
-	if _, err := g.helperOut.Suite(g.authz, ann, "lab"); !isNotFound(err) {
+	if _, err := g.helperOut.Suite(g.authz, ann, "lab"); !request.IsNotFound(err) {
 		t.Errorf("after its time: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/engine"
 	"carma/runner/limits"
+	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -55,7 +56,7 @@ func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) 
 	var image containers.Image
 	var err error
 	if !s.Bare() {
-		image, err = r.images.Find(ctx, who.UID, s.Image, r.pullPolicy(s.Pull), credentialsFrom(ctx))
+		image, err = r.images.Find(ctx, who.UID, s.Image, r.pullPolicy(s.Pull), pull.CredentialsFrom(ctx))
 	}
 	if unknown := unknownImage(ctx, err); unknown != "" {
 		warn, err = append(warn, unknown), nil

@@ -12,6 +12,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/journal"
 	"carma/runner/loop"
+	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/retention"
@@ -113,7 +114,7 @@ func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, err
 		return false, nil
 	}
 	newest, err := r.newestOf(group)
-	if isNotFound(err) || err == nil && (int64(newest.GroupID) <= after || newest.UID != o.UID) {
+	if request.IsNotFound(err) || err == nil && (int64(newest.GroupID) <= after || newest.UID != o.UID) {
 		return false, nil
 	}
 	if err != nil {
@@ -157,7 +158,7 @@ func (r *Runner) PutSuite(ctx context.Context, who request.Caller, name string, 
 	if !check && r.records.OpenGroup(name) {
 		return api.SuiteState{}, request.Errorf(409, "a group is called %s already and is not finished; choose another name, or `carma suite down -p %s` first", name, name)
 	}
-	if err := r.helpers.Up(ctx, ownerOf(who), name, s, credentialsFrom(ctx), check, r.authz.MayServer(rights.Unlimited, who)); err != nil {
+	if err := r.helpers.Up(ctx, ownerOf(who), name, s, pull.CredentialsFrom(ctx), check, r.authz.MayServer(rights.Unlimited, who)); err != nil {
 		return api.SuiteState{}, refusedHelpers(err)
 	}
 	if check {

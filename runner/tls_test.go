@@ -184,7 +184,7 @@ func TestRemoteToken(t *testing.T) {
 	g.running(id)
 	for pattern, rule := range routes {
 		method, path := filled(pattern, id)
-		if rule.anybody {
+		if rule.Anybody {
 			if status, text := g.ask("", method, path, nil); status != 200 {
 				t.Errorf("%s: %d %s", pattern, status, text)
 			}
@@ -237,7 +237,7 @@ func TestRemoteStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pattern, rule := range routes {
-		if rule.pods == nil {
+		if rule.Pods == nil {
 			continue
 		}
 		for _, ref := range []string{"1", "s3cret-name"} {
@@ -333,7 +333,7 @@ func TestRemoteRights(t *testing.T) {
 		t.Errorf("who may get pods: %d %s", status, text)
 	}
 	for pattern, rule := range routes {
-		if rule.pods == nil || *rule.pods == access.GetPods || !strings.Contains(pattern, "{task}") {
+		if rule.Pods == nil || *rule.Pods == access.GetPods || !strings.Contains(pattern, "{task}") {
 			continue
 		}
 		method, path := filled(pattern, id)
@@ -341,7 +341,7 @@ func TestRemoteRights(t *testing.T) {
 		if strings.HasSuffix(path, "/exec") {
 			body["command"] = []string{"sh"}
 		}
-		if status, text := g.ask("carol", method, path, body); status != 403 || !strings.Contains(text, "you may not "+rule.pods.Verb+" pods") {
+		if status, text := g.ask("carol", method, path, body); status != 403 || !strings.Contains(text, "you may not "+rule.Pods.Verb+" pods") {
 			t.Errorf("%s without its right: %d %s", pattern, status, text)
 		}
 		g.engine.rights["carol"] = allRights("a")
@@ -376,12 +376,12 @@ func TestRemoteAdmins(t *testing.T) {
 	g := newRemoteRig(t)
 	for pattern, rule := range routes {
 		method, path := filled(pattern, "1")
-		if rule.never != "" {
+		if rule.Never != "" {
 			if status, text := g.ask("root-of-all", method, path, map[string]any{}); status != 403 || !strings.Contains(text, "not offered over TLS") {
 				t.Errorf("%s: %d %s", pattern, status, text)
 			}
 		}
-		if rule.never != "" || len(rule.acts) == 0 || !rule.acts[0].OnServer() || (rights.Policy{}).MayServer(rule.acts[0], rights.Caller{UID: rights.FirstClusterUser}) {
+		if rule.Never != "" || len(rule.Acts) == 0 || !rule.Acts[0].OnServer() || (rights.Policy{}).MayServer(rule.Acts[0], rights.Caller{UID: rights.FirstClusterUser}) {
 			continue
 		}
 		if status, text := g.ask("bob", method, path, map[string]any{}); status != 403 || !strings.Contains(text, "kubernetes-admins") {

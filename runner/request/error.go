@@ -34,3 +34,9 @@ func Clip(text string) string {
 
 // ErrStopping is the answer while the daemon stops.
 var ErrStopping = &Error{Status: 503, Text: "the daemon is stopping; try again when it is back"}
+
+// IsNotFound reports whether an error refuses a request about something that does not exist.
+func IsNotFound(err error) bool {
+	refused, ok := err.(*Error)
+	return ok && refused.Status == 404
+}
