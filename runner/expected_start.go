@@ -11,6 +11,9 @@ import (
 )
 
 const (
+	// expectedKept is the time for which an expected start is shown again, expectedTasks the
+	// number of tasks for which one is kept.
+	expectedKept, expectedTasks = 5 * time.Second, 500
 	// expectAtMost is the number of unfinished tasks above which no start is forecast: a
 	// copy of the state would take the loop more than some 10 ms.
 	expectAtMost = 2000
@@ -38,7 +41,7 @@ func (r *Runner) expectedStart(ctx context.Context, id model.TaskID) *api.Start 
 	e := &r.expected
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if old, have := e.last[id]; have && time.Since(old.at) < explainAge {
+	if old, have := e.last[id]; have && time.Since(old.at) < expectedKept {
 		return old.start
 	}
 	if err := r.copyState(ctx, e); err != nil || e.then == nil {
@@ -52,7 +55,7 @@ func (r *Runner) expectedStart(ctx context.Context, id model.TaskID) *api.Start 
 			x.start.Latest = now.Add(to).Time()
 		}
 	}
-	if e.last == nil || len(e.last) > explainPerSecond {
+	if e.last == nil || len(e.last) > expectedTasks {
 		e.last = map[model.TaskID]expectation{}
 	}
 	e.last[id] = x

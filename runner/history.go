@@ -13,6 +13,7 @@ import (
 	"carma/runner/journal"
 	"carma/runner/record"
 	"carma/runner/rights"
+	"carma/runner/waitreason"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -65,7 +66,7 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 	}
 	out := api.History{Task: int64(rec.ID()), Now: r.Clock.Time(), Lines: []api.Happened{}, LeftOut: life.left, Unread: life.unread, Gone: life.gone}
 	all := r.authz.May(ctx, rights.Output, rec)
-	lines, gap := life.merged(r.waited.reasons(rec.ID()))
+	lines, gap := life.merged(r.waited.Reasons(rec.ID()))
 	out.Gap = gap
 	for _, l := range lines {
 		if !all {
@@ -265,4 +266,22 @@ func (l *taskHistory) add(line historyLine) {
 		l.lines = slices.Delete(l.lines, happenedFirst, happenedFirst+1)
 		l.left++
 	}
+}
+
+// merged adds the reasons to the lines of a history, by time. It returns the number of
+// lines before the gap in them.
+func (l taskHistory) merged(reasons []waitreason.Line) (all []historyLine, gap int) {
+	for i, line := range l.lines {
+		for len(reasons) > 0 && reasons[0].At.Before(line.At) {
+			all, reasons = append(all, historyLine{reasons[0].Happened, reasons[0].Public}), reasons[1:]
+		}
+		all = append(all, line)
+		if l.left > 0 && i == happenedFirst-1 {
+			gap = len(all)
+		}
+	}
+	for _, line := range reasons {
+		all = append(all, historyLine{line.Happened, line.Public})
+	}
+	return all, gap
 }

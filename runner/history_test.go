@@ -12,6 +12,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/request"
+	"carma/runner/waitreason"
 	"carma/runner/web"
 
 	"golang.org/x/sync/semaphore"
@@ -219,7 +220,7 @@ func TestHistoryOfWaiting(t *testing.T) {
 	l := newLab(t, 1, 4)
 	look := func() {
 		t.Helper()
-		if err := l.recordWaitReasons(l.ctx()); err != nil {
+		if err := l.waited.Record(l.ctx()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,26 +251,8 @@ func TestHistoryOfWaiting(t *testing.T) {
 	for i := range happenedMost {
 		long.lines = append(long.lines, historyLine{Happened: api.Happened{At: time.Unix(int64(10*i), 0)}})
 	}
-	all, gap := long.merged([]historyLine{{Happened: api.Happened{At: time.Unix(15, 0)}}, {Happened: api.Happened{At: time.Unix(1e9, 0)}}})
+	all, gap := long.merged([]waitreason.Line{{Happened: api.Happened{At: time.Unix(15, 0)}}, {Happened: api.Happened{At: time.Unix(1e9, 0)}}})
 	if len(all) != happenedMost+2 || gap != happenedFirst+1 || !slices.IsSortedFunc(all, func(a, b historyLine) int { return a.At.Compare(b.At) }) {
 		t.Errorf("%d lines, gap after %d", len(all), gap)
-	}
-}
-
-// TestWaitedIsBounded checks that the first and the last of many reasons are kept, and the
-// reasons of the newest of many tasks.
-func TestWaitedIsBounded(t *testing.T) {
-	var w waited
-	for i := range 3 * waitsEach {
-		w.add(7, historyLine{Happened: api.Happened{Reason: string(rune('a' + i%2)), Text: string(rune('a' + i))}})
-	}
-	if got := w.reasons(7); len(got) != waitsEach || got[0].Text != "a" || got[waitsEach-1].Text != string(rune('a'+3*waitsEach-1)) {
-		t.Errorf("%d are kept: %+v", len(got), got)
-	}
-	for id := range model.TaskID(waitsKept + 5) {
-		w.add(id+1, historyLine{Happened: api.Happened{Reason: "a"}})
-	}
-	if len(w.of) != waitsKept || w.of[1] != nil || w.of[waitsKept] == nil {
-		t.Errorf("of %d tasks", len(w.of))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"carma/runner/metrics"
 	"carma/runner/record"
 	"carma/runner/rights"
+	"carma/runner/waitreason"
 )
 
 // unlooked is the reason shown for pending tasks for which a scrape has not asked the
@@ -95,10 +96,10 @@ func (r *Runner) takeMetrics(s *mapper.State, g *metricsSnapshot, placed, waitin
 		going, runs := s.Speed(rec.ID())
 		g.views[rec.ID()] = queueView{going: going, runs: runs}
 	}
-	for _, rec := range waiting[:min(explainAtMost, len(waiting))] { // further tasks get no view and the reason unlooked
+	for _, rec := range waiting[:min(waitreason.AtMost, len(waiting))] { // further tasks get no view and the reason unlooked
 		v := queueView{code: unlooked}
-		if x := r.explained.recent(s, rec.ID(), time.Now()); x.known {
-			v.code = x.code
+		if x := r.explained.Recent(s, rec.ID(), time.Now()); x.Known {
+			v.code = x.Code
 		}
 		g.views[rec.ID()] = v
 	}

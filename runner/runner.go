@@ -47,6 +47,7 @@ import (
 	"carma/runner/throughput"
 	"carma/runner/trial"
 	"carma/runner/usage"
+	"carma/runner/waitreason"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -99,7 +100,7 @@ type Runner struct {
 	picturing  *dashboardFeed
 	timelines  timelines
 	lives      taskHistories
-	waited     waited
+	waited     *waitreason.Recorder
 	pages      *metrics.Pages
 	messenger  *messages.Messenger // nil if no messages are sent
 	channels   *messages.Channels
@@ -108,7 +109,7 @@ type Runner struct {
 	// The loop's own:
 	nextID    model.TaskID
 	names     map[string]bool // names submitted in this batch
-	explained explanations
+	explained waitreason.Cache
 	faulty    map[model.GPUID]bool // faults in the last sample, or nil if none
 	workers   map[model.TaskID]*worker
 
@@ -162,6 +163,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.loop = loop.New(r.work, deps.Journal, r.records, deps.Clock, deps.Log, opt.Mapper, &hooks{Runner: r})
 	r.server = r.newServer()
 	r.trouble = problems.New(deps.Log)
+	r.waited = waitreason.NewRecorder(r.records, deps.Clock, r.loop.Look, deps.Log)
 	r.retention = retention.New(retention.Deps{
 		Journal: deps.Journal, Records: r.records, Logs: deps.Logs, Clock: deps.Clock, Log: deps.Log,
 		Keep: func() retention.Keep { return r.live().Keep }, Look: r.loop.Look, Remove: r.remove,
@@ -268,7 +270,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.monitor.Run(r.work, r.sampled) })
 	r.side.Go(func() { r.access.Run(r.work) })
 	r.side.Go(func() { r.gpus.Follow(r.work, r.gpusChanged) })
-	r.side.Go(func() { r.recordWaits(r.work) })
+	r.side.Go(func() { r.waited.Run(r.work) })
 	r.side.Go(func() { r.followers.Report(r.work, r.loop) })
 	r.side.Go(func() {
 		if r.reconciler.Later(r.work, func() { r.resumeWorkers() }) {

@@ -25,6 +25,7 @@ import (
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/waitreason"
 )
 
 // Find returns a task's record by number or name. Of several tasks with a name it returns
@@ -120,9 +121,9 @@ func (r *Runner) queueViews(ctx context.Context, recs []*record.Record) (map[mod
 		explained := 0
 		for _, id := range waiting {
 			v := queueView{position: s.Position(id)}
-			if explained < explainAtMost || v.position == 0 { // the reason of a held task costs nothing
-				if x := r.explained.of(s, id, time.Now()); x.known {
-					v.waits, v.code = x.text, x.code
+			if explained < waitreason.AtMost || v.position == 0 { // the reason of a held task costs nothing
+				if x := r.explained.Of(s, id, time.Now()); x.Known {
+					v.waits, v.code = x.Text, x.Code
 				}
 				explained++
 			}

@@ -1,4 +1,4 @@
-package runner
+package waitreason
 
 import (
 	"testing"
@@ -14,20 +14,20 @@ import (
 func TestExplanationsAreBounded(t *testing.T) {
 	s := mapper.New(mapper.DefaultOptions())
 	s.Step(model.TaskSubmitted{At: 1, Request: model.Request{ID: 1, GPUs: 1}})
-	var e explanations
+	var e Cache
 	now := time.Unix(1000, 0)
-	for range 10 * explainPerSecond {
-		if x := e.of(s, 1, now); !x.known || x.at.IsZero() {
+	for range 10 * perSecond {
+		if x := e.Of(s, 1, now); !x.Known || x.at.IsZero() {
 			t.Fatalf("%+v", x)
 		}
 	}
-	if e.worked != explainPerSecond {
-		t.Errorf("%d reasons were worked out in a second, want %d", e.worked, explainPerSecond)
+	if e.worked != perSecond {
+		t.Errorf("%d reasons were worked out in a second, want %d", e.worked, perSecond)
 	}
-	if x := e.of(s, 1, now.Add(999*time.Millisecond)); x.at != now {
+	if x := e.Of(s, 1, now.Add(999*time.Millisecond)); x.at != now {
 		t.Errorf("worked out anew at %s", x.at)
 	}
-	if x := e.of(s, 1, now.Add(time.Second)); x.at != now.Add(time.Second) {
+	if x := e.Of(s, 1, now.Add(time.Second)); x.at != now.Add(time.Second) {
 		t.Errorf("in the next second it is from %s", x.at)
 	}
 }
