@@ -21,8 +21,8 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/mps"
-	"carma/runner/sharing"
 	apiserver "carma/runner/server"
+	"carma/runner/sharing"
 	"carma/runner/tasklog"
 
 	"github.com/rs/zerolog"
