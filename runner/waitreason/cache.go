@@ -15,7 +15,7 @@ const (
 	// second. Beyond that, they show reasons that are up to keptFor old. To compute a
 	// reason, the loop looks at all GPUs, and submissions wait meanwhile.
 	perSecond = 500
-	keptFor       = 5 * time.Second
+	keptFor   = 5 * time.Second
 )
 
 // Cache holds the reasons why tasks wait, as listings last showed them. Only the
