@@ -34,7 +34,7 @@ func TestAnswersDoNotWait(t *testing.T) {
 		}
 	}
 	stop := func(s api.StopRequest) func(*virtual) error {
-		return func(v *virtual) error { _, err := v.Stop(v.ctx, rootUser, "1", s); return err }
+		return func(v *virtual) error { _, err := v.control.Stop(v.ctx, rootUser, "1", s); return err }
 	}
 	for what, ask := range map[string]func(*virtual) error{
 		"submit":          submit(1, ""),
@@ -44,7 +44,7 @@ func TestAnswersDoNotWait(t *testing.T) {
 		"submit 50, pull": submit(50, "always"),
 		"stop":            stop(api.StopRequest{}),
 		"stop now":        stop(api.StopRequest{Now: true}),
-		"remove":          func(v *virtual) error { return v.Remove(v.ctx, rootUser, "2") },
+		"remove":          func(v *virtual) error { return v.control.Remove(v.ctx, rootUser, "2") },
 		"info":            func(v *virtual) error { _, err := v.Info(v.ctx); return err },
 		"why":             func(v *virtual) error { _, err := v.Why(v.ctx, "1"); return err },
 		"doctor": func(v *virtual) error {

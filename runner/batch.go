@@ -78,7 +78,7 @@ func (r *Runner) take(ctx context.Context, who request.Caller, s api.Submission)
 	in := &submissionBatch{who: who, group: s.Group}
 	var warn []string
 	mayMount, onHost := r.mountCheck(ctx, who), r.hostCheck(ctx, who)
-	place := r.authz.Placement(ctx, who, r.referred)
+	place := r.authz.Placement(ctx, who, r.find.Referred)
 	for i, t := range s.Tasks {
 		if err := place(&t); err != nil {
 			return nil, nil, inTask(s, i, err)

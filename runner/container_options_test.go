@@ -144,7 +144,7 @@ func TestPortsShown(t *testing.T) {
 	g.until(task, "with ports", func(v api.Task) bool {
 		return len(v.Ports) == 2 && v.Ports[0].Port == "8888/tcp" && strings.HasPrefix(v.Ports[0].URL(), "http://127.0.0.1:4") && v.Ports[1].Address == "127.0.0.1:9999"
 	})
-	if _, err := g.Stop(g.ctx(), ann, task, api.StopRequest{Now: true}); err != nil {
+	if _, err := g.control.Stop(g.ctx(), ann, task, api.StopRequest{Now: true}); err != nil {
 		t.Fatal(err)
 	}
 	if v := g.finished(task); len(v.Ports) != 0 {

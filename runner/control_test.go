@@ -254,18 +254,18 @@ func TestChangesOfOthers(t *testing.T) {
 	ref := g.runAs(ann, api.Submit{Image: "ok", Mem: int64(units.GiB)})
 	ctx := g.ctx()
 	for what, err := range map[string]error{
-		"hold":    second(g.Hold(ctx, bob, ref, api.Note{})),
-		"release": second(g.Release(ctx, bob, ref)),
-		"requeue": second(g.Requeue(ctx, bob, ref, api.RequeueRequest{})),
-		"move":    second(g.Move(ctx, bob, ref, api.MoveRequest{})),
+		"hold":    second(g.control.Hold(ctx, bob, ref, api.Note{})),
+		"release": second(g.control.Release(ctx, bob, ref)),
+		"requeue": second(g.control.Requeue(ctx, bob, ref, api.RequeueRequest{})),
+		"move":    second(g.control.Move(ctx, bob, ref, api.MoveRequest{})),
 		"update":  second(g.Update(ctx, bob, ref, api.Update{Priority: new("low")})),
-		"drain":   g.CloseGPUs(ctx, bob, api.CloseRequest{All: true}),
-		"pause":   g.PauseLaunching(ctx, bob, api.CloseRequest{}),
+		"drain":   g.control.CloseGPUs(ctx, bob, api.CloseRequest{All: true}),
+		"pause":   g.control.PauseLaunching(ctx, bob, api.CloseRequest{}),
 	} {
 		t.Log(what)
 		g.refusedTo(err, 403, "you are bob")
 	}
-	if _, err := g.Hold(ctx, ann, ref, api.Note{}); err != nil {
+	if _, err := g.control.Hold(ctx, ann, ref, api.Note{}); err != nil {
 		t.Error(err)
 	}
 }

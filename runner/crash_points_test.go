@@ -111,7 +111,7 @@ func (d *tightDisk) play(w *world) {
 	deaf, bad := d.submit(w, "deaf"), d.submit(w, "bad")
 	time.Sleep(30 * time.Second)
 	d.insist(w, func(ctx context.Context, l *life) error {
-		_, err := l.Stop(ctx, root, deaf.String(), api.StopRequest{})
+		_, err := l.control.Stop(ctx, root, deaf.String(), api.StopRequest{})
 		return err
 	})
 	w.stopped[int64(deaf)] = time.Now()
@@ -120,7 +120,7 @@ func (d *tightDisk) play(w *world) {
 	w.end()
 	w.life, d.stopping = nil, false
 	d.up(w)
-	d.insist(w, func(ctx context.Context, l *life) error { return l.Remove(ctx, root, bad.String()) })
+	d.insist(w, func(ctx context.Context, l *life) error { return l.control.Remove(ctx, root, bad.String()) })
 	w.removed[int64(bad)] = true
 	d.submit(w, "short")
 	w.life.die()
@@ -198,7 +198,7 @@ func (d *tightDisk) complete(w *world) {
 		w.t.Errorf("%d tasks are there, accepted %v, removed %v", len(rows), w.acked, w.removed)
 	}
 	for _, row := range rows {
-		rec, err := w.life.Find(model.TaskID(row.ID).String())
+		rec, err := w.life.find.Find(model.TaskID(row.ID).String())
 		if err != nil {
 			w.t.Error(err)
 			continue

@@ -146,7 +146,7 @@ var changesByPeople = []struct {
 	there  func(t *testing.T, r *Runner, ref string) bool
 }{
 	{runs: true, make: func(ctx context.Context, r *Runner, ref string) error {
-		_, err := r.Requeue(ctx, root, ref, api.RequeueRequest{})
+		_, err := r.control.Requeue(ctx, root, ref, api.RequeueRequest{})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		return onTask(t, r, ref, func(task *model.Task) bool {
@@ -154,16 +154,16 @@ var changesByPeople = []struct {
 		})
 	}},
 	{before: func(ctx context.Context, r *Runner, ref string) error {
-		_, err := r.Hold(ctx, root, ref, api.Note{})
+		_, err := r.control.Hold(ctx, root, ref, api.Note{})
 		return err
 	}, make: func(ctx context.Context, r *Runner, ref string) error {
-		_, err := r.Release(ctx, root, ref)
+		_, err := r.control.Release(ctx, root, ref)
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		return onTask(t, r, ref, func(task *model.Task) bool { return task.Hold == nil })
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
-		_, err := r.Hold(ctx, root, ref, api.Note{Why: "later"})
+		_, err := r.control.Hold(ctx, root, ref, api.Note{Why: "later"})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		return onTask(t, r, ref, func(task *model.Task) bool { return task.Hold != nil && task.Hold.Why == "later" })
@@ -172,49 +172,49 @@ var changesByPeople = []struct {
 		_, err := r.Update(ctx, root, ref, api.Update{Priority: new("low")})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
-		rec, err := r.Find(ref)
+		rec, err := r.find.Find(ref)
 		return onTask(t, r, ref, func(task *model.Task) bool { return task.Priority == model.Low }) && err == nil && rec.Submit.Priority == "low"
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Update(ctx, root, ref, api.Update{Name: new("n" + ref), HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
-		rec, err := r.Find("n" + ref)
+		rec, err := r.find.Find("n" + ref)
 		return onTask(t, r, ref, func(task *model.Task) bool { return task.HostMem == 64<<20 && task.CPUs == 500 }) && err == nil && rec.Submit.CPUs == 0.5
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
-		_, err := r.Pin(ctx, root, ref, api.PinRequest{GPUs: []string{"1"}})
+		_, err := r.control.Pin(ctx, root, ref, api.PinRequest{GPUs: []string{"1"}})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		return onTask(t, r, ref, func(task *model.Task) bool { return slices.Equal(task.Pinned, []model.GPUID{"GPU-b"}) })
 	}},
 	{make: func(ctx context.Context, r *Runner, _ string) error {
-		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
+		return r.control.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
 	}, there: func(t *testing.T, r *Runner, _ string) bool {
 		return onState(t, r, func(s *mapper.State) bool { c := s.GPUs()[0].Cordon; return c != nil && c.Why == "fan" })
 	}},
 	{make: func(ctx context.Context, r *Runner, _ string) error {
-		return r.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})
+		return r.control.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})
 	}, there: func(t *testing.T, r *Runner, _ string) bool {
 		return onState(t, r, func(s *mapper.State) bool { return s.Paused() != nil && s.Paused().Why == "backup" })
 	}},
 	{make: func(ctx context.Context, r *Runner, _ string) error {
-		_, err := r.Reserve(ctx, root, api.ReserveRequest{GPUs: []string{"1"}, For: "root", Until: r.Clock.Time().Add(100 * time.Hour)})
+		_, err := r.control.Reserve(ctx, root, api.ReserveRequest{GPUs: []string{"1"}, For: "root", Until: r.Clock.Time().Add(100 * time.Hour)})
 		return err
 	}, there: func(t *testing.T, r *Runner, _ string) bool {
 		return onState(t, r, func(s *mapper.State) bool { return len(s.Reservations()) == 1 })
 	}},
 	{before: func(ctx context.Context, r *Runner, _ string) error {
-		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
+		return r.control.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
 	}, make: func(ctx context.Context, r *Runner, _ string) error {
-		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Open: true})
+		return r.control.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Open: true})
 	}, there: func(t *testing.T, r *Runner, _ string) bool {
 		return onState(t, r, func(s *mapper.State) bool { return s.GPUs()[0].Cordon == nil })
 	}},
 	{before: func(ctx context.Context, r *Runner, _ string) error {
-		return r.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})
+		return r.control.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})
 	}, make: func(ctx context.Context, r *Runner, _ string) error {
-		return r.PauseLaunching(ctx, root, api.CloseRequest{Open: true})
+		return r.control.PauseLaunching(ctx, root, api.CloseRequest{Open: true})
 	}, there: func(t *testing.T, r *Runner, _ string) bool {
 		return onState(t, r, func(s *mapper.State) bool { return s.Paused() == nil })
 	}},

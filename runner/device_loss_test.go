@@ -157,7 +157,7 @@ func TestDeviceLostInUse(t *testing.T) {
 			}
 			g.access.Follow(samples)
 		}
-		if rec, _ := g.Find(ref); rec.Task.Phase != model.Running {
+		if rec, _ := g.find.Find(ref); rec.Task.Phase != model.Running {
 			t.Errorf("it is %s", rec.Task.Phase)
 		}
 		close(end)

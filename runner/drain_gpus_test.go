@@ -6,6 +6,7 @@ import (
 
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/control"
 )
 
 // TestDrainAllLeavesLonger: draining all GPUs for a time does not shorten a longer drain of
@@ -47,7 +48,7 @@ func TestDrainAllLeavesLonger(t *testing.T) {
 // They are stored in the order of their UUIDs.
 func TestReservedInOrder(t *testing.T) {
 	g := newRig(t)
-	v := g.reservationView(model.Reservation{GPUs: []model.GPUID{"GPU-b", "GPU-a"}})
+	v := control.ReservationView(model.Reservation{GPUs: []model.GPUID{"GPU-b", "GPU-a"}}, g.gpus)
 	if len(v.GPUs) != 2 || v.GPUs[0].Index != 0 || v.GPUs[1].Index != 1 {
 		t.Errorf("shown are %+v", v.GPUs)
 	}

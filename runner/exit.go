@@ -12,6 +12,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/control"
 	"carma/runner/engine"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
@@ -202,7 +203,7 @@ func (w *worker) exited(end ending) *loop.Change {
 		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
 	if w.rec.Job != nil && (end.fault == nil || end.fault.Scope != model.ScopeNamespace) { // if a full namespace refused the pod, the pod still waits
-		ev.Again = nextPod
+		ev.Again = control.NextPod
 	}
 	ev.Unconfirmed = end.unconfirmed && end.class == model.ExitGPUOOM
 	ev.Filled = seen.Preallocates(w.smallest(&model.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)

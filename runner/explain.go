@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/control"
 	"carma/runner/deviceaccess"
 	"carma/runner/record"
 	"carma/runner/rights"
@@ -52,12 +53,12 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 			GPURef: api.GPURef{Index: g.Index, UUID: string(g.ID)}, Model: g.Model,
 			Capacity: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.OtherProcesses),
 			Headroom: int64(headroom), SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.FaultReason(), FaultLasts: g.Persistent != nil,
-			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: closureView(g.Cordon), NVLink: g.Link, NUMANode: g.Socket,
+			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: control.CordonView(g.Cordon), NVLink: g.Link, NUMANode: g.Socket,
 			Suspend: string(g.Suspend), Suspended: away[g.ID],
 		}
 		for _, res := range reserved {
 			if slices.Contains(res.GPUs, g.ID) {
-				v.Reservations = append(v.Reservations, r.reservationView(res))
+				v.Reservations = append(v.Reservations, control.ReservationView(res, r.gpus))
 			}
 		}
 		if g.Missing {
@@ -84,7 +85,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 
 // Why explains the state of a task.
 func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
-	rec, err := r.Find(ref)
+	rec, err := r.find.Find(ref)
 	if err != nil {
 		return api.Why{}, err
 	}
@@ -93,13 +94,13 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	known := false
 	err = r.loop.Look(ctx, func(s *mapper.State) {
 		if why, known = s.Why(rec.ID()); known {
-			out.Account = accountOf(s, rec.User)
+			out.Account = control.AccountOf(s, rec.User)
 		}
 	})
 	if err != nil {
 		return out, err
 	}
-	if rec, err = r.Find(ref); err != nil { // the record may have changed meanwhile
+	if rec, err = r.find.Find(ref); err != nil { // the record may have changed meanwhile
 		return out, err
 	}
 	if !r.authz.May(ctx, rights.Output, rec) {

@@ -148,7 +148,7 @@ func TestGroupPages(t *testing.T) {
 			t.Fatalf("task %d at place %d", task.ID, i)
 		}
 	}
-	if _, err := g.StopGroup(g.ctx(), ann, "lot", api.StopRequest{}); err == nil {
+	if _, err := g.control.StopGroup(g.ctx(), ann, "lot", api.StopRequest{}); err == nil {
 		t.Error("another user stopped it")
 	}
 	stopped, err := g.api.StopGroup(t.Context(), "lot", api.StopRequest{})

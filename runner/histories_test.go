@@ -385,7 +385,7 @@ func (w *world) act() {
 		}
 	case 4:
 		if id, ok := w.any(); ok {
-			if _, err := l.Stop(ctx, root, model.TaskID(id).String(), api.StopRequest{}); err == nil && !l.dead.Load() {
+			if _, err := l.control.Stop(ctx, root, model.TaskID(id).String(), api.StopRequest{}); err == nil && !l.dead.Load() {
 				if w.stopped[id].IsZero() {
 					w.stopped[id] = time.Now()
 				}
@@ -394,7 +394,7 @@ func (w *world) act() {
 	case 5:
 		if id, ok := w.any(); ok {
 			w.asked[id] = true
-			if err := l.Remove(ctx, root, model.TaskID(id).String()); err == nil {
+			if err := l.control.Remove(ctx, root, model.TaskID(id).String()); err == nil {
 				w.removed[id] = true
 			}
 		}
@@ -449,7 +449,7 @@ func (w *world) check() {
 		time.Sleep(5 * time.Minute)
 	}
 	for id, image := range w.acked {
-		rec, err := l.Find(model.TaskID(id).String())
+		rec, err := l.find.Find(model.TaskID(id).String())
 		switch {
 		case w.removed[id] && err == nil:
 			w.t.Errorf("task %d was removed and is back", id)

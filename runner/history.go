@@ -56,7 +56,7 @@ type historyLine struct {
 
 // History returns the history of a task.
 func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
-	rec, err := r.Find(ref)
+	rec, err := r.find.Find(ref)
 	if err != nil {
 		return api.History{}, err
 	}

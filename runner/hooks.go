@@ -22,7 +22,7 @@ func (h *hooks) Archive(removed []model.TaskID) []journal.MetaRow {
 
 // CarryOut implements [loop.Hooks].
 func (h *hooks) CarryOut(ev model.Event, decisions []model.Decision) {
-	h.refresh(ev)
+	h.applied(ev)
 	h.reportSuspension(ev)
 	h.carryOut(decisions)
 	h.observe(ev, decisions)

@@ -118,7 +118,7 @@ func TestTakesOfKinds(t *testing.T) {
 		t.Fatalf("%+v, %v", sub, err)
 	}
 	<-started
-	rec, err := g.Find(sub.Name)
+	rec, err := g.find.Find(sub.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/control"
 	"carma/runner/engine"
 	"carma/runner/loop"
 	"carma/runner/record"
@@ -23,9 +24,6 @@ import (
 //
 // Each comparison reads the present state of the Jobs, not their changes, so it does not matter
 // for how long no daemon ran.
-
-// nextPod is the hold reason of a task whose Job decides whether it runs again.
-const nextPod = "its Job makes the next pod, if it does"
 
 // jobsEvery is the time between two reads of the Jobs without a hint, jobsPause the
 // shortest time between two reads.
@@ -174,12 +172,12 @@ func (r *Runner) endWithJob(ctx context.Context, rec *record.Record, why string,
 // continueJob lets a task be launched after its Job has made the next pod.
 func (r *Runner) continueJob(ctx context.Context, rec *record.Record) error {
 	id := rec.ID()
-	if h := rec.Task.Hold; h == nil || h.Why != nextPod {
+	if h := rec.Task.Hold; h == nil || h.Why != control.NextPod {
 		return nil
 	}
 	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		t, open := r.loop.State().Task(id)
-		if !open || t.Hold == nil || t.Hold.Why != nextPod {
+		if !open || t.Hold == nil || t.Hold.Why != control.NextPod {
 			return nil, nil, nil
 		}
 		return []model.Event{model.HoldChanged{At: now, Task: id, Why: "its Job has made a pod"}}, nil, nil

@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/runner/api"
+	"carma/runner/control"
 	"carma/runner/label"
 	"carma/runner/request"
 	"carma/runner/verify"
@@ -37,13 +38,13 @@ func TestJobRunsAgain(t *testing.T) {
 	g.running(ref(task))
 	release <- struct{}{}
 	held := g.until(ref(task), "held", func(t api.Task) bool { return t.Phase == "held" })
-	if why, err := g.api.Why(g.ctx(), ref(task)); err != nil || !strings.Contains(why.Summary, nextPod) {
+	if why, err := g.api.Why(g.ctx(), ref(task)); err != nil || !strings.Contains(why.Summary, control.NextPod) {
 		t.Errorf("why: %+v, %v", why, err)
 	}
 	if len(held.Attempts) != 1 || held.Attempts[0].Outcome != "gpu-oom" {
 		t.Errorf("attempts %+v", held.Attempts)
 	}
-	if _, err := g.Release(g.ctx(), request.Caller{}, ref(task)); err == nil || !strings.Contains(err.Error(), "next pod") {
+	if _, err := g.control.Release(g.ctx(), request.Caller{}, ref(task)); err == nil || !strings.Contains(err.Error(), "next pod") {
 		t.Errorf("release: %v", err)
 	}
 	c.change(id.UID, func(j *containers.Job) { j.Waits = true })

@@ -64,7 +64,7 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.
 	}
 	recs = r.records.Newest(before, math.MaxInt, asked)
 	limit := pageLimit(o)
-	rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: pageBytes})
+	rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: record.PageBytes})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -83,7 +83,7 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.
 			recs = append(recs, rec)
 		}
 	}
-	if len(rows) > 0 && (len(rows) == limit || bytes >= pageBytes) {
+	if len(rows) > 0 && (len(rows) == limit || bytes >= record.PageBytes) {
 		more = rows[len(rows)-1].ID
 	}
 	if filter.Err() != nil {
@@ -137,20 +137,13 @@ func cutLabel(s string) (key, value string, withValue bool) {
 	return s, "", false
 }
 
-const (
-	// pageBytes is the approximate size of one page of a listing, pageTasks the
-	// most tasks on it.
-	pageBytes = 2 << 20
-	pageTasks = 1000
-)
-
 // page cuts a listing, newest first, to one page. next is the number to ask with for the
 // older tasks, or 0 if there are none.
 func page(recs []*record.Record, limit int) (some []*record.Record, next int64) {
 	bytes := int64(0)
 	for i, rec := range recs {
 		bytes += record.SizeOf(&rec.Submit)
-		if i > 0 && (i >= limit || bytes > pageBytes) {
+		if i > 0 && (i >= limit || bytes > record.PageBytes) {
 			return recs[:i], int64(recs[i-1].ID())
 		}
 	}
@@ -159,8 +152,8 @@ func page(recs []*record.Record, limit int) (some []*record.Record, next int64) 
 
 // pageLimit returns how many tasks a page has at most.
 func pageLimit(o api.ListOptions) int {
-	if o.Limit <= 0 || o.Limit > pageTasks {
-		return pageTasks
+	if o.Limit <= 0 || o.Limit > record.PageTasks {
+		return record.PageTasks
 	}
 	return o.Limit
 }

@@ -41,12 +41,12 @@ func TestPages(t *testing.T) {
 		}
 	}
 	some, err := g.Tasks(g.ctx(), api.ListOptions{Limit: 100_000})
-	if err != nil || len(some) != pageTasks {
+	if err != nil || len(some) != record.PageTasks {
 		t.Errorf("one page has %d tasks (%v)", len(some), err)
 	}
 	wide := make([]*record.Record, 10)
 	for i := range wide {
-		wide[i] = &record.Record{Submit: api.Submit{Command: []string{strings.Repeat("x", pageBytes/3)}}}
+		wide[i] = &record.Record{Submit: api.Submit{Command: []string{strings.Repeat("x", record.PageBytes/3)}}}
 		wide[i].Task.ID = model.TaskID(10 - i)
 	}
 	if part, next := page(wide, 10); len(part) != 2 || next != 9 {

@@ -9,6 +9,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/control"
 	"carma/runner/energy"
 	"carma/runner/record"
 )
@@ -41,7 +42,7 @@ func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {
 		Version: r.opt.Version, Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Speed: r.Clock.Speed(), Draining: r.draining.Load(),
 	}
 	err := r.loop.Look(ctx, func(s *mapper.State) {
-		v.Policy, v.Queued, v.Running, v.Paused = s.Options().Policy, s.QueueLen(), s.Placed(), closureView(s.Paused())
+		v.Policy, v.Queued, v.Running, v.Paused = s.Options().Policy, s.QueueLen(), s.Placed(), control.CordonView(s.Paused())
 		all, waiting := s.Suspended()
 		v.Suspended, v.Queued = len(all), v.Queued-waiting
 		v.Held = s.Unfinished() - v.Queued - v.Running - v.Suspended

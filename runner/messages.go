@@ -28,7 +28,7 @@ func (r *Runner) openOutbox(o Notifying, host string) {
 		post.SetRules(o.Rules)
 		r.messenger = messages.New(messages.Deps{
 			Post: post, Journal: r.Journal, Logs: r.Logs, Log: r.Log, Instance: r.instance,
-			Find: r.Find, Index: r.gpus.Index, Look: r.loop.Look,
+			Find: r.find.Find, Index: r.gpus.Index, Look: r.loop.Look,
 		})
 	}
 	r.channels = messages.NewChannels(post, r.opt.DataDir, r.authz)

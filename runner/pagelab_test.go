@@ -99,7 +99,7 @@ func (l *lab) submit(gpus, tasks int) {
 	}
 	l.until("4", "running", func(t api.Task) bool { return t.Phase == "running" })
 	held := add(0, api.Submit{Image: "train:1", Name: "held-back", Mem: int64(4 * units.GiB)})
-	if _, err := l.Hold(l.ctx(), who(0), held.String(), api.Note{Why: "until Monday"}); err != nil {
+	if _, err := l.control.Hold(l.ctx(), who(0), held.String(), api.Note{Why: "until Monday"}); err != nil {
 		l.t.Fatal(err)
 	}
 	l.until(held.String(), "held", func(t api.Task) bool { return t.Phase == "held" })

@@ -42,7 +42,7 @@ func TestOnGPUs(t *testing.T) {
 		t.Errorf("%+v, %v", why, err)
 	}
 	g.restart()
-	if _, err := g.Stop(g.ctx(), request.Caller{Name: "root"}, first, api.StopRequest{}); err != nil {
+	if _, err := g.control.Stop(g.ctx(), request.Caller{Name: "root"}, first, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if on := g.running(second); on.Attempts[0].GPUs[0].Index != 1 {

@@ -31,7 +31,7 @@ func TestAccounts(t *testing.T) {
 	submit.Account, submit.Priority = "", "high"
 	g.refusedAs(who, submit, 403, "for admins here")
 	got := map[string]api.Account{}
-	all, err := g.Quotas(g.ctx(), request.Caller{Name: "eve"}, []string{"root", "nobody-of-that-name", "@root"})
+	all, err := g.control.Quotas(g.ctx(), request.Caller{Name: "eve"}, []string{"root", "nobody-of-that-name", "@root"})
 	for _, a := range all {
 		got[a.User+"@"+a.Group] = a
 	}

@@ -27,7 +27,7 @@ func (g *rig) backup() (file string) {
 func (g *rig) sameAttempt(ref string, gpu model.GPUID) {
 	g.t.Helper()
 	g.inPhase(ref, model.Running)
-	rec, err := g.Find(ref)
+	rec, err := g.find.Find(ref)
 	if err != nil || len(rec.Task.Attempts) != 1 || rec.Task.Last().Grants[0].GPU != gpu {
 		g.t.Errorf("task %s: %+v, %v", ref, rec.Task.Attempts, err)
 	}
@@ -91,7 +91,7 @@ func TestFoundAway(t *testing.T) {
 		g.script("leaves", leaves)
 		ref := g.run(api.Submit{Image: "leaves", Mem: int64(2 * units.GiB), Env: []string{"CARMA_LEAVE=" + leaveTarget}})
 		g.running(ref)
-		g.eventually("the core knows", func() bool { rec, err := g.Find(ref); return err == nil && rec.Task.Last().Leaves })
+		g.eventually("the core knows", func() bool { rec, err := g.find.Find(ref); return err == nil && rec.Task.Last().Leaves })
 		file := g.backup()
 		g.suspend(2)
 		g.inPhase(ref, model.Suspended)

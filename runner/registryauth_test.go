@@ -125,7 +125,7 @@ func TestPrivateImageLater(t *testing.T) {
 		t.Errorf("it failed by %q", v.Reason)
 	}
 	for _, ref := range []string{with, without} {
-		rec, _ := g.Find(ref)
+		rec, _ := g.find.Find(ref)
 		if by := g.pull.Of(int64(rec.ID())); by != nil {
 			t.Errorf("the credential of %s is still kept", ref)
 		}

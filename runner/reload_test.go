@@ -68,13 +68,13 @@ func TestReconfigureMore(t *testing.T) {
 	}
 	second := g.run(api.Submit{Image: "ok"})
 	g.finished(second)
-	if rec, err := g.Find(second); err != nil || rec.Submit.Visibility != access.VisibilityOpen {
+	if rec, err := g.find.Find(second); err != nil || rec.Submit.Visibility != access.VisibilityOpen {
 		t.Errorf("the task's output is %q, %v", rec.Submit.Visibility, err)
 	}
 	if n, err := g.retention.RemoveSome(g.ctx()); n != 1 || err != nil {
 		t.Errorf("%d tasks were removed, %v", n, err)
 	}
-	if _, err := g.Find(first); !request.IsNotFound(err) {
+	if _, err := g.find.Find(first); !request.IsNotFound(err) {
 		t.Errorf("the first: %v", err)
 	}
 }

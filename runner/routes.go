@@ -41,7 +41,7 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		endpoint.Get(api.GetDoctor, endpoint.Needs(rights.Doctor), func(ctx context.Context) ([]api.Check, error) { return r.Doctor(ctx), nil }),
 		endpoint.Query(api.GetQuotas, endpoint.Needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.QuotaOptions) ([]api.Account, error) {
 			who, _ := request.CallerFrom(ctx)
-			return r.Quotas(ctx, who, in.Names)
+			return r.control.Quotas(ctx, who, in.Names)
 		}),
 		endpoint.Query(api.GetUsed, endpoint.Needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.UsedOptions) ([]api.Used, error) {
 			return r.past.List(ctx, in.Since, in.Until)
@@ -62,14 +62,14 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		endpoint.Act(api.SetSpeed, endpoint.Local(neverProof, rights.Speed), r.setSpeed),
 		endpoint.Act(api.ProveGPUs, endpoint.Local(neverProof, rights.Prove), r.prove),
 		endpoint.Act(api.CalibrateGPU, endpoint.Local(neverProof, rights.Calibrate), r.calibrate),
-		endpoint.Closing(api.PauseLaunches, endpoint.Needs(rights.Pause), r.PauseLaunching, r.Info),
-		endpoint.Closing(api.DrainGPUs, endpoint.Needs(rights.DrainGPUs), r.CloseGPUs, r.ListGPUs),
-		endpoint.Get(api.ListReservations, endpoint.Needs(rights.SeeServer), r.Reservations),
+		endpoint.Closing(api.PauseLaunches, endpoint.Needs(rights.Pause), r.control.PauseLaunching, r.Info),
+		endpoint.Closing(api.DrainGPUs, endpoint.Needs(rights.DrainGPUs), r.control.CloseGPUs, r.ListGPUs),
+		endpoint.Get(api.ListReservations, endpoint.Needs(rights.SeeServer), r.control.Reservations),
 		endpoint.Act(api.Reserve, endpoint.Needs(rights.Reserve), func(ctx context.Context, who request.Caller, in *api.With[api.ReserveRequest]) (api.Reservation, error) {
-			return r.Reserve(ctx, who, in.Body)
+			return r.control.Reserve(ctx, who, in.Body)
 		}),
 		endpoint.Drop(api.Unreserve, endpoint.Needs(rights.Unreserve), func(ctx context.Context, who request.Caller, in *api.ReservationPath) error {
-			return r.Unreserve(ctx, who, in.ID)
+			return r.control.Unreserve(ctx, who, in.ID)
 		}),
 		endpoint.Stream(api.WatchLive, endpoint.Needs(rights.SeeServer, rights.See, rights.Progress), endpoint.LiveEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
 			return sending(r.watchLive), nil
@@ -115,7 +115,7 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 			return &groupPage{Next: next, Body: list}, err
 		}),
 		endpoint.Act(api.StopGroup, endpoint.OnPods(&access.DeletePods, rights.Stop), func(ctx context.Context, who request.Caller, in *api.GroupStop) (api.Stopped, error) {
-			return r.StopGroup(ctx, who, in.Name, in.Body)
+			return r.control.StopGroup(ctx, who, in.Name, in.Body)
 		}),
 
 		endpoint.OfTask(api.GetTask, endpoint.OnPods(&access.GetPods, rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), r.Inspect),
@@ -126,16 +126,16 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		endpoint.Upgraded(api.AttachTask, endpoint.OnPods(&access.AttachPods, rights.Attach), r.attachTo),
 		endpoint.Upgraded(api.ExecInTask, endpoint.OnPods(&access.ExecPods, rights.Exec), r.exec),
 		changing(r, api.UpdateTask, endpoint.OnPods(&access.DeletePods, rights.Update, rights.HighPriority), r.Update),
-		changing(r, api.StopTask, endpoint.OnPods(&access.DeletePods, rights.Stop), r.Stop),
-		changing(r, api.HoldTask, endpoint.OnPods(&access.DeletePods, rights.Hold), r.Hold),
-		changing(r, api.ReleaseTask, endpoint.OnPods(&access.DeletePods, rights.Release), withoutNote(r.Release)),
-		changing(r, api.SuspendTask, endpoint.OnPods(&access.DeletePods, rights.Suspend), r.Suspend),
-		changing(r, api.ResumeTask, endpoint.OnPods(&access.DeletePods, rights.Resume), withoutNote(r.Resume)),
-		changing(r, api.RequeueTask, endpoint.OnPods(&access.DeletePods, rights.Requeue), r.Requeue),
-		changing(r, api.MoveTask, endpoint.OnPods(&access.DeletePods, rights.Move), r.Move),
-		changing(r, api.PinTask, endpoint.OnPods(&access.DeletePods, rights.Pin), r.Pin),
+		changing(r, api.StopTask, endpoint.OnPods(&access.DeletePods, rights.Stop), r.control.Stop),
+		changing(r, api.HoldTask, endpoint.OnPods(&access.DeletePods, rights.Hold), r.control.Hold),
+		changing(r, api.ReleaseTask, endpoint.OnPods(&access.DeletePods, rights.Release), withoutNote(r.control.Release)),
+		changing(r, api.SuspendTask, endpoint.OnPods(&access.DeletePods, rights.Suspend), r.control.Suspend),
+		changing(r, api.ResumeTask, endpoint.OnPods(&access.DeletePods, rights.Resume), withoutNote(r.control.Resume)),
+		changing(r, api.RequeueTask, endpoint.OnPods(&access.DeletePods, rights.Requeue), r.control.Requeue),
+		changing(r, api.MoveTask, endpoint.OnPods(&access.DeletePods, rights.Move), r.control.Move),
+		changing(r, api.PinTask, endpoint.OnPods(&access.DeletePods, rights.Pin), r.control.Pin),
 		endpoint.Drop(api.RemoveTask, endpoint.OnPods(&access.DeletePods, rights.Remove), func(ctx context.Context, who request.Caller, in *api.TaskPath) error {
-			return r.Remove(ctx, who, in.Ref)
+			return r.control.Remove(ctx, who, in.Ref)
 		}),
 	}
 }

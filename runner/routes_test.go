@@ -109,7 +109,7 @@ func TestRoutesAndRights(t *testing.T) {
 	asked := 0
 	for _, pattern := range append(ofTasks, lastRoutes...) {
 		for i, task := range g.tasks {
-			rec, err := g.Find(task.ref)
+			rec, err := g.find.Find(task.ref)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestAnswersAndRights(t *testing.T) {
 			check(rights.Environment, who, task, "inspect", strings.Contains(text, "s3cret-env"))
 			check(rights.Environment, who, task, "hidden", !one.EnvHidden)
 			check(rights.Progress, who, task, "inspect", progress(&one))
-			rec, _ := g.Find(task.ref)
+			rec, _ := g.find.Find(task.ref)
 			for _, path := range []string{"/v1/tasks?all=true&group=" + rec.Group, "/v1/groups/" + rec.Group} {
 				text = get(path)
 				var list []api.Task

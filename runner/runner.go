@@ -18,6 +18,7 @@ import (
 	"carma/runner/audit"
 	"carma/runner/clock"
 	"carma/runner/console"
+	"carma/runner/control"
 	"carma/runner/deviceaccess"
 	"carma/runner/doctor"
 	"carma/runner/energy"
@@ -61,6 +62,8 @@ type Runner struct {
 	instance   string // labels the containers of this data folder
 	loop       *loop.Loop
 	records    *record.Store
+	find       *record.Finder // in memory or in the journal
+	control    *control.Controller
 	engine     *engine.Health
 	trouble    *problems.Current
 	past       *usage.Archive
@@ -160,13 +163,16 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.set.Store(live)
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
+	r.find = &record.Finder{Records: r.records, Journal: deps.Journal}
 	r.loop = loop.New(r.work, deps.Journal, r.records, deps.Clock, deps.Log, opt.Mapper, &hooks{Runner: r})
 	r.server = r.newServer()
 	r.trouble = problems.New(deps.Log)
 	r.waited = waitreason.NewRecorder(r.records, deps.Clock, r.loop.Look, deps.Log)
 	r.retention = retention.New(retention.Deps{
 		Journal: deps.Journal, Records: r.records, Logs: deps.Logs, Clock: deps.Clock, Log: deps.Log,
-		Keep: func() retention.Keep { return r.live().Keep }, Look: r.loop.Look, Remove: r.remove,
+		Keep: func() retention.Keep { return r.live().Keep }, Look: r.loop.Look, Remove: func(ctx context.Context, by string, ids ...model.TaskID) error {
+			return r.control.RemoveAll(ctx, by, ids...)
+		},
 	})
 	r.engine = engine.New(deps.Driver, deps.Log)
 	if r.monitor, err = monitor.New(deps.GPUs, deps.Clock, opt.SampleEvery, opt.Activity, deps.Log); err != nil {
@@ -193,6 +199,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.loadInstance(); err != nil {
 		return nil, err
 	}
+	r.control = control.New(control.Config{
+		Loop: r.loop, Find: r.find, Authz: r.authz, GPUs: r.gpus, Logs: deps.Logs, Reread: r.monitor.Wake, Grace: r.grace, NoSuspending: opt.NoSuspending,
+	})
 	r.trials = trial.New(r.Driver, r.instance)
 	r.newDoctor()
 	if err := r.load(); err != nil {

@@ -50,7 +50,7 @@ func (r *Runner) routes() (huma.API, *http.ServeMux) {
 
 // guarded returns a handler of the requests that are offered over TLS.
 func (r *Runner) guarded(next http.Handler) http.Handler {
-	return endpoint.Guard(r.endpoints(), r.authz, endpoint.Tasks{Task: r.Find, Group: r.group}, next)
+	return endpoint.Guard(r.endpoints(), r.authz, endpoint.Tasks{Task: r.find.Find, Group: r.find.Group}, next)
 }
 
 // tasksPage is one page of a listing.

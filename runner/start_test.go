@@ -38,22 +38,22 @@ func TestRemovalThatFails(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		for _, id := range ids {
-			rec, err := w.life.Find(model.TaskID(id).String())
+			rec, err := w.life.find.Find(model.TaskID(id).String())
 			if err != nil || len(rec.Task.Attempts) < 2 || rec.Task.Attempts[0].Ended == 0 {
 				t.Errorf("after ten minutes the task %d is %s: %+v, %v", id, rec.Task.Phase, rec.Task.Attempts, err)
 			}
 		}
-		if _, err := w.life.Stop(context.Background(), root, model.TaskID(ids[0]).String(), api.StopRequest{}); err != nil {
+		if _, err := w.life.control.Stop(context.Background(), root, model.TaskID(ids[0]).String(), api.StopRequest{}); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(10 * time.Minute)
-		if rec, err := w.life.Find(model.TaskID(ids[0]).String()); err != nil || rec.Task.Phase != model.Cancelled {
+		if rec, err := w.life.find.Find(model.TaskID(ids[0]).String()); err != nil || rec.Task.Phase != model.Cancelled {
 			t.Errorf("the stopped task is %s, %v", rec.Task.Phase, err)
 		}
 		w.engine.FailAll(containerstest.OpStart, nil)
 		w.engine.FailAll(containerstest.OpRemove, nil)
 		time.Sleep(time.Hour)
-		if rec, err := w.life.Find(model.TaskID(ids[1]).String()); err != nil || rec.Task.Phase != model.Succeeded {
+		if rec, err := w.life.find.Find(model.TaskID(ids[1]).String()); err != nil || rec.Task.Phase != model.Succeeded {
 			t.Errorf("the other task is %s (%v), %v", rec.Task.Phase, rec.Task.Reason, err)
 		}
 		w.end()

@@ -59,7 +59,7 @@ func TestStoppingEnds(t *testing.T) {
 				time.Sleep(time.Minute)
 				fault(v.engine)
 				before := time.Now()
-				if _, err := v.Stop(v.ctx, rootUser, ref, api.StopRequest{Grace: grace}); err != nil {
+				if _, err := v.control.Stop(v.ctx, rootUser, ref, api.StopRequest{Grace: grace}); err != nil {
 					t.Fatal(err)
 				}
 				rec := v.finished(ref)

@@ -26,7 +26,7 @@ import (
 )
 
 func (r *Runner) taskLogs(ctx context.Context, in *api.LogsOfTask) (*huma.StreamResponse, error) {
-	rec, err := r.Find(in.Ref)
+	rec, err := r.find.Find(in.Ref)
 	if err == nil {
 		err = r.authz.AuthorizeReading(ctx, rec)
 	}
@@ -40,7 +40,7 @@ func (r *Runner) taskLogs(ctx context.Context, in *api.LogsOfTask) (*huma.Stream
 }
 
 func (r *Runner) taskStates(_ context.Context, in *api.TaskPath) (*huma.StreamResponse, error) {
-	rec, err := r.Find(in.Ref)
+	rec, err := r.find.Find(in.Ref)
 	if err != nil {
 		return nil, err
 	}

@@ -113,14 +113,14 @@ func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, err
 	if r.records.OpenGroup(group) {
 		return false, nil
 	}
-	newest, err := r.newestOf(group)
+	newest, err := r.find.NewestOf(group)
 	if request.IsNotFound(err) || err == nil && (int64(newest.GroupID) <= after || newest.UID != o.UID) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	recs, err := r.group(group)
+	recs, err := r.find.Group(group)
 	if err != nil {
 		return false, err
 	}

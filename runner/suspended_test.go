@@ -137,7 +137,7 @@ func (g *rig) resumeTask(task model.TaskID) {
 func (g *rig) inPhase(ref string, p model.Phase) {
 	g.t.Helper()
 	g.eventually("in phase "+string(p), func() bool {
-		rec, err := g.Find(ref)
+		rec, err := g.find.Find(ref)
 		return err == nil && rec.Task.Phase == p
 	})
 }
@@ -159,7 +159,7 @@ func TestSuspendAndResume(t *testing.T) {
 	const own = int64(units.GiB)
 	equal(t, "memory", g.engine.Memory(label.ContainerName(g.instance, 1, 1)), []int64{own + int64(3*units.GiB), own})
 	g.restart() // its container has the labels of the GPU on which it began
-	rec, err := g.Find(ref)
+	rec, err := g.find.Find(ref)
 	if err != nil || rec.Task.Phase != model.Running || len(rec.Task.Attempts) != 1 || rec.Task.Last().Grants[0].GPU != "GPU-b" {
 		t.Errorf("after a restart: %+v, %v", rec.Task, err)
 	}
@@ -190,7 +190,7 @@ func TestSuspendFails(t *testing.T) {
 		s.fail(suspend.Runs, errors.New("the driver is busy"))
 		g.suspend(1)
 		g.eventually("it runs on, and says why", func() bool {
-			rec, err := g.Find(ref)
+			rec, err := g.find.Find(ref)
 			return err == nil && rec.Task.Phase == model.Running && rec.Task.Reason.Code == model.ReasonNotSuspended && rec.Task.Reason.Text == "the driver is busy"
 		})
 		const own = int64(units.GiB)
@@ -201,7 +201,7 @@ func TestSuspendFails(t *testing.T) {
 		g.engine.FailNext("memory", errors.New("no such file"))
 		g.suspend(1)
 		g.eventually("it runs on, and says why", func() bool {
-			rec, err := g.Find(ref)
+			rec, err := g.find.Find(ref)
 			return err == nil && rec.Task.Phase == model.Running && strings.Contains(rec.Task.Reason.Text, "no such file")
 		})
 		equal(t, "calls", s.said(), nil)
@@ -386,7 +386,7 @@ func TestSuspendIsAnswered(t *testing.T) {
 	g.opt.Suspending = nil
 	g.start()
 	g.eventually("it runs on, and says why", func() bool {
-		rec, err := g.Find(ref)
+		rec, err := g.find.Find(ref)
 		return err == nil && rec.Task.Phase == model.Running && strings.Contains(rec.Task.Reason.Text, "this daemon cannot suspend")
 	})
 }

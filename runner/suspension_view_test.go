@@ -85,7 +85,7 @@ func TestCannotSuspend(t *testing.T) {
 	g.refusedTo(err, 409, "the driver cannot suspend programs on GPU ")
 	g.refusedTo(err, 409, "carma requeue --hold "+ref+" stops it")
 	g.canSuspend()
-	_, err = g.Suspend(g.ctx(), request.Caller{UID: 4321, Name: "eve"}, ref, api.Note{})
+	_, err = g.control.Suspend(g.ctx(), request.Caller{UID: 4321, Name: "eve"}, ref, api.Note{})
 	g.refusedTo(err, 403, "belongs to")
 	// This daemon has no suspender. The task continues and shows that reason.
 	if _, err = g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {

@@ -80,7 +80,7 @@ func checkExec(e *api.ExecRequest) error {
 
 // inside returns the running container of a task if the caller may enter it.
 func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail string) (*console.Console, containers.Terminals, error) {
-	rec, err := r.Find(ref)
+	rec, err := r.find.Find(ref)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -232,7 +232,7 @@ func TestRemoteStranger(t *testing.T) {
 		t.Fatal(text)
 	}
 	g.running("1")
-	whole, err := g.Find("1")
+	whole, err := g.find.Find("1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestRemoteStranger(t *testing.T) {
 			t.Errorf("preview of %+v: %d %s", s, status, text)
 		}
 	}
-	now, err := g.Find("1")
+	now, err := g.find.Find("1")
 	if err != nil || now.Task.Phase != whole.Task.Phase || len(now.Task.Attempts) != 1 || now.Name != "s3cret-name" {
 		t.Errorf("the task has changed: %+v, %v", now.Task, err)
 	}
@@ -453,7 +453,7 @@ func TestPlacing(t *testing.T) {
 		if spec.Namespace != row.namespace || spec.Account != row.s.ServiceAccount || spec.User != row.asked {
 			t.Errorf("%s: in %q as %q, account %q; want %+v", row.who.Name, spec.Namespace, spec.User, spec.Account, row)
 		}
-		if rec, err := g.Find(id); err != nil || row.who.Subject != nil && rec.Submit.Account != row.namespace {
+		if rec, err := g.find.Find(id); err != nil || row.who.Subject != nil && rec.Submit.Account != row.namespace {
 			t.Errorf("its use counts for %q, %v", rec.Submit.Account, err)
 		}
 	}

@@ -18,7 +18,7 @@ func TestUsedOfRemoved(t *testing.T) {
 	for range 3 {
 		ref := g.runAs(ann, api.Submit{Image: "ok", Mem: int64(units.GiB), Account: ""})
 		g.finished(ref)
-		rec, err := g.Find(ref)
+		rec, err := g.find.Find(ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func TestUsedOfRemoved(t *testing.T) {
 		want += a.Ended.Sub(a.Started).Seconds()
 		ids = append(ids, rec.ID())
 	}
-	if err := g.remove(g.ctx(), "root", append(ids, ids...)...); err != nil {
+	if err := g.control.RemoveAll(g.ctx(), "root", append(ids, ids...)...); err != nil {
 		t.Fatal(err)
 	}
 	check := func(when string) {
@@ -46,7 +46,7 @@ func TestUsedOfRemoved(t *testing.T) {
 	check("removed")
 	g.restart()
 	check("after a restart")
-	if err := g.remove(g.ctx(), "root", ids...); err != nil {
+	if err := g.control.RemoveAll(g.ctx(), "root", ids...); err != nil {
 		t.Fatal(err)
 	}
 	check("removed again")

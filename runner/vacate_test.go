@@ -54,7 +54,7 @@ func TestLeavesByItself(t *testing.T) {
 	g.running(ref)
 	folder := g.vacateFolder(label.ContainerName(g.instance, 2, 1))
 	g.eventually("it offers to leave", folder.Offered)
-	g.eventually("the core knows", func() bool { rec, err := g.Find(ref); return err == nil && rec.Task.Last().Leaves })
+	g.eventually("the core knows", func() bool { rec, err := g.find.Find(ref); return err == nil && rec.Task.Last().Leaves })
 	g.suspend(2)
 	g.inPhase(ref, model.Suspended)
 	g.restart()

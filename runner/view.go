@@ -3,10 +3,8 @@ package runner
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,10 +14,10 @@ import (
 	"carma/mapper/predict"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/control"
 	"carma/runner/deviceaccess"
 	"carma/runner/energy"
 	"carma/runner/gpu"
-	"carma/runner/journal"
 	"carma/runner/label"
 	"carma/runner/machine"
 	"carma/runner/record"
@@ -27,31 +25,6 @@ import (
 	"carma/runner/rights"
 	"carma/runner/waitreason"
 )
-
-// Find returns a task's record by number or name. Of several tasks with a name it returns
-// the newest.
-func (r *Runner) Find(ref string) (*record.Record, error) {
-	if rec := r.records.Find(ref); rec != nil {
-		return rec, nil
-	}
-	var row journal.TaskRow
-	id, err := strconv.ParseInt(ref, 10, 64)
-	if err == nil {
-		row, err = r.Journal.Task(id)
-	} else {
-		row, err = r.Journal.TaskByName(ref)
-	}
-	if errors.Is(err, journal.ErrNotFound) && r.records.OpenGroup(ref) {
-		return nil, request.Errorf(404, "no task %s, but a group of tasks; name one of them, or use --group %s where there is one", ref, ref)
-	}
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil, request.Errorf(404, "no task %s; `carma ps -a` lists all", ref)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return record.Decode(row)
-}
 
 // queueView holds the data of a task that only the state has: the place and the reason of
 // a pending task, or the speed of a running one.
@@ -71,7 +44,7 @@ func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 
 // Inspect returns a task, with the values of its environment if the caller may see them.
 func (r *Runner) Inspect(ctx context.Context, ref string) (api.Task, error) {
-	rec, err := r.Find(ref)
+	rec, err := r.find.Find(ref)
 	if err != nil {
 		return api.Task{}, err
 	}
@@ -84,7 +57,7 @@ func (r *Runner) Inspect(ctx context.Context, ref string) (api.Task, error) {
 }
 
 func (r *Runner) taskAs(ctx context.Context, ref string, environment rights.Action) (api.Task, error) {
-	rec, err := r.Find(ref)
+	rec, err := r.find.Find(ref)
 	if err != nil {
 		return api.Task{}, err
 	}
@@ -212,7 +185,7 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	_, info.EngineDown = r.engine.Status()
 	err := r.loop.Look(ctx, func(s *mapper.State) {
 		info.Policy, info.Queued = s.Options().Policy, s.QueueLen()
-		info.Running, info.Paused = s.Placed(), closureView(s.Paused())
+		info.Running, info.Paused = s.Placed(), control.CordonView(s.Paused())
 		all, waiting := s.Suspended()
 		info.Suspended, info.Queued = len(all), info.Queued-waiting
 		info.Held = s.Unfinished() - info.Queued - info.Running - info.Suspended

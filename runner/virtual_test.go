@@ -87,7 +87,7 @@ func (v *virtual) submit(image string) string {
 func (v *virtual) finished(ref string) *record.Record {
 	v.t.Helper()
 	for range 3600 {
-		rec, err := v.Find(ref)
+		rec, err := v.find.Find(ref)
 		if err != nil {
 			v.t.Fatal(err)
 		}

@@ -97,7 +97,7 @@ func TestVisibility(t *testing.T) {
 		if !c.sees && (!strings.Contains(text, "WANDB_API_KEY=***") || !strings.Contains(text, "exit code 3")) {
 			t.Errorf("%s should see names and the exit code:\n%s", c.who.Name, text)
 		}
-		rec, err := g.Find(c.ref)
+		rec, err := g.find.Find(c.ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestVisibility(t *testing.T) {
 			t.Errorf("%s, output of task %s: %v", c.who.Name, c.ref, err)
 		}
 	}
-	if rec, _ := g.Find(private); rec.Submit.Env[0] != "WANDB_API_KEY=s3cret" {
+	if rec, _ := g.find.Find(private); rec.Submit.Env[0] != "WANDB_API_KEY=s3cret" {
 		t.Errorf("the record itself has changed: %q", rec.Submit.Env)
 	}
 	if task, err := g.Task(g.ctx(), private); err != nil || task.Submit.Env[0] != "WANDB_API_KEY=***" || !task.EnvHidden {
@@ -211,7 +211,7 @@ func TestPerUser(t *testing.T) {
 	for range 6 {
 		g.runAs(oper, high)
 	}
-	if _, err := g.Stop(g.ctx(), ann, first, api.StopRequest{}); err != nil {
+	if _, err := g.control.Stop(g.ctx(), ann, first, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	g.finished(first)

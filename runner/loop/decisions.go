@@ -113,6 +113,7 @@ func (l *Loop) carryDue() {
 		if i > 0 {
 			failpoint.Hit("between-carryouts")
 		}
+		l.refresh(d.event, d.decisions)
 		l.hooks.CarryOut(d.event, d.decisions)
 	}
 }

@@ -5,31 +5,22 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/mapper/model"
-	"carma/runner/clock"
 	"carma/runner/engine"
 	"carma/runner/journal"
 	"carma/runner/label"
-	"carma/runner/loop"
-	"carma/runner/record"
+	"carma/runner/loop/looptest"
 
 	"github.com/rs/zerolog"
 )
 
-// quiet implements loop.Hooks and containers' Use for a daemon that does nothing else.
+// quiet implements Use for a daemon with one trial.
 type quiet struct{ released []string }
 
-func (*quiet) BeginBatch()                              {}
-func (*quiet) Archive([]model.TaskID) []journal.MetaRow { return nil }
-func (*quiet) CarryOut(model.Event, []model.Decision)   {}
-func (*quiet) EndBatch([]*record.Record)                {}
-func (*quiet) Ended() <-chan struct{}                   { return nil }
-func (*quiet) InUse(c containers.Container) bool        { return c.Name == "trial-now" }
+func (*quiet) InUse(c containers.Container) bool { return c.Name == "trial-now" }
 func (q *quiet) Release(_ context.Context, c containers.Container) {
 	q.released = append(q.released, c.Name)
 }
@@ -37,23 +28,14 @@ func (q *quiet) Release(_ context.Context, c containers.Container) {
 // setup returns a reconciler on an empty journal and the engine's containers.
 func setup(t *testing.T) (*Reconciler, *containerstest.Fake, *quiet, *model.TaskID) {
 	t.Helper()
-	j, err := journal.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = j.Close() })
 	e := containerstest.NewFake()
 	t.Cleanup(e.Shutdown)
 	e.AddImage("a", containerstest.Image{})
-	q, records, c := &quiet{}, record.NewStore(), clock.NewFrom(time.Now, 1)
-	l := loop.New(t.Context(), j, records, c, zerolog.Nop(), mapper.DefaultOptions(), q)
-	if err := l.Load(); err != nil {
-		t.Fatal(err)
-	}
+	q, l := &quiet{}, looptest.New(t)
 	highest := new(model.TaskID)
 	r, err := New(Config{
-		Folder: "/data", Instance: "ab12", Journal: j, Records: records, Driver: e, Engine: engine.New(e, zerolog.Nop()),
-		Loop: l, Clock: c, Log: zerolog.Nop(), Known: func(id model.TaskID) { *highest = max(*highest, id) },
+		Folder: "/data", Instance: "ab12", Journal: l.Journal, Records: l.Records, Driver: e, Engine: engine.New(e, zerolog.Nop()),
+		Loop: l.Loop, Clock: l.Clock, Log: zerolog.Nop(), Known: func(id model.TaskID) { *highest = max(*highest, id) },
 	})
 	if err != nil {
 		t.Fatal(err)

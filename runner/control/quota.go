@@ -1,4 +1,4 @@
-package runner
+package control
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 // Quotas lists the usage and quotas of users, the caller among them, and then of groups.
 // Users and @groups of this machine that are given in names are listed even if carma
 // knows none of their tasks.
-func (r *Runner) Quotas(ctx context.Context, who request.Caller, names []string) (all []api.Account, err error) {
+func (c *Controller) Quotas(ctx context.Context, who request.Caller, names []string) (all []api.Account, err error) {
 	all = []api.Account{}
-	seesAll := r.authz.MayServer(rights.SeeUse, who)
+	seesAll := c.authz.MayServer(rights.SeeUse, who)
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !there(name) })
-	err = r.loop.Look(ctx, func(s *mapper.State) {
+	err = c.loop.Look(ctx, func(s *mapper.State) {
 		var users, groups []fairshare.Account
 		for _, a := range s.Accounts() {
 			users, groups = enlist(users, groups, a)
@@ -66,8 +66,8 @@ func there(name string) bool {
 	return err == nil
 }
 
-// accountOf returns a user's usage and quota.
-func accountOf(s *mapper.State, user string) *api.Account { return accountView(s, s.Account(user)) }
+// AccountOf returns a user's usage and quota.
+func AccountOf(s *mapper.State, user string) *api.Account { return accountView(s, s.Account(user)) }
 
 func accountView(s *mapper.State, a fairshare.Account) *api.Account {
 	v := api.Account{

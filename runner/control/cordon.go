@@ -1,4 +1,4 @@
-package runner
+package control
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // CloseGPUs drains GPUs, or uncordons them. Drained GPUs keep their tasks and get no new
 // ones. A request for all GPUs does not shorten longer drains. Only administrators may
 // call it.
-func (r *Runner) CloseGPUs(ctx context.Context, who request.Caller, q api.CloseRequest) error {
-	if err := r.authz.AuthorizeServer(who, rights.DrainGPUs, closedObject(q), closedDetail(q)); err != nil {
+func (c *Controller) CloseGPUs(ctx context.Context, who request.Caller, q api.CloseRequest) error {
+	if err := c.authz.AuthorizeServer(who, rights.DrainGPUs, closedObject(q), closedDetail(q)); err != nil {
 		return err
 	}
 	if q.All == (len(q.GPUs) > 0) {
@@ -28,8 +28,8 @@ func (r *Runner) CloseGPUs(ctx context.Context, who request.Caller, q api.CloseR
 		return request.Errorf(422, "move is for GPUs that are drained; leave it out to open them")
 	}
 	var ids []model.GPUID
-	err := r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		all, to := r.loop.State().GPUs(), closure(now, who, q)
+	err := c.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		all, to := c.loop.State().GPUs(), closure(now, who, q)
 		for _, g := range all {
 			if q.All && !outlasts(g.Cordon, to) {
 				ids = append(ids, g.ID)
@@ -45,8 +45,8 @@ func (r *Runner) CloseGPUs(ctx context.Context, who request.Caller, q api.CloseR
 		return []model.Event{model.GPUsCordoned{At: now, GPUs: ids, Closure: to}}, nil, nil
 	}})
 	if err == nil && q.Open {
-		r.gpus.Forgive(ctx, ids)
-		r.monitor.Wake()
+		c.gpus.Forgive(ctx, ids)
+		c.reread()
 	}
 	return err
 }
@@ -61,14 +61,14 @@ func outlasts(was, other *model.Cordon) bool {
 }
 
 // PauseLaunching pauses all launches, or resumes them. Only administrators may call it.
-func (r *Runner) PauseLaunching(ctx context.Context, who request.Caller, q api.CloseRequest) error {
-	if err := r.authz.AuthorizeServer(who, rights.Pause, "", closedDetail(q)); err != nil {
+func (c *Controller) PauseLaunching(ctx context.Context, who request.Caller, q api.CloseRequest) error {
+	if err := c.authz.AuthorizeServer(who, rights.Pause, "", closedDetail(q)); err != nil {
 		return err
 	}
 	if q.Move {
 		return request.Errorf(422, "move is for GPUs: what runs goes on while launching is paused; carma drain --move moves it")
 	}
-	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	return c.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		return []model.Event{model.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
 	}})
 }
@@ -115,8 +115,8 @@ func gpuNamed(all []model.GPU, name string) (model.GPUID, error) {
 	return "", request.Errorf(404, "no GPU %s; carma gpus lists them", name)
 }
 
-// closureView returns the API form of a cordon, or nil for none.
-func closureView(c *model.Cordon) *api.Closure {
+// CordonView returns the API form of a cordon, or nil for none.
+func CordonView(c *model.Cordon) *api.Closure {
 	if c == nil {
 		return nil
 	}

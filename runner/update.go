@@ -9,107 +9,15 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
-	"carma/runner/loop"
 	"carma/runner/machine"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
 )
 
-// alter changes one task that has not ended, if who may do so. why is the user's comment.
-// plan returns the event and the record, or the refusal; only the loop calls it, with the
-// task's state and record at that time. The change is durable when alter returns.
-func (r *Runner) alter(ctx context.Context, who request.Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error)) (*record.Record, error) {
-	rec, err := r.Find(ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.authz.Authorize(who, a, rec, why); err != nil {
-		return nil, err
-	}
-	return r.altered(ctx, rec.ID(), plan)
-}
-
-// altered does what alter does, for a caller whose rights were checked.
-func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error)) (*record.Record, error) {
-	err := r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		t, open := r.loop.State().Task(id)
-		rec, _ := r.records.Get(id)
-		if !open || rec == nil {
-			return nil, nil, request.Errorf(409, "task %d has ended; carma rerun %d runs it again", id, id)
-		}
-		ev, changed, err := plan(now, t, rec)
-		if err != nil || ev == nil {
-			return nil, nil, err
-		}
-		if changed == nil {
-			return []model.Event{ev}, nil, nil
-		}
-		return []model.Event{ev}, []*record.Record{changed}, nil
-	}})
-	if err != nil {
-		return nil, err
-	}
-	return r.Find(id.String())
-}
-
-// Hold keeps a pending task from being launched.
-func (r *Runner) Hold(ctx context.Context, who request.Caller, ref string, n api.Note) (*record.Record, error) {
-	return r.alter(ctx, who, rights.Hold, ref, n.Why, func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
-		switch {
-		case t.Phase == model.Resuming:
-			return nil, nil, request.Errorf(409, "task %d is resuming; carma suspend %d when it runs, then carma hold %d", t.ID, t.ID, t.ID)
-		case t.StopReason.Code != "" && t.Phase == model.Suspended:
-			return nil, nil, request.Errorf(409, "task %d is being stopped and does not come back", t.ID)
-		case t.Phase.Placed() && t.Phase != model.Suspending:
-			return nil, nil, request.Errorf(409, "task %d is %s; carma requeue --hold %d stops it and holds it", t.ID, t.Phase, t.ID)
-		}
-		return model.HoldChanged{At: now, Task: t.ID, Hold: true, By: who.Name, Why: n.Why}, nil, nil
-	})
-}
-
-// Release releases a held task.
-func (r *Runner) Release(ctx context.Context, who request.Caller, ref string) (*record.Record, error) {
-	return r.alter(ctx, who, rights.Release, ref, "", func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
-		if t.Hold != nil && rec.Job != nil && t.Hold.Why == nextPod {
-			return nil, nil, request.Errorf(409, "task %d waits for the next pod of its Job, and goes on by itself when there is one", t.ID)
-		}
-		if t.Hold == nil && t.Phase == model.Suspended && !t.Suspension.Automatic {
-			return nil, nil, request.Errorf(409, "task %d is not held, it is suspended; carma resume %d lets it come back", t.ID, t.ID)
-		}
-		if t.Hold == nil {
-			return nil, nil, request.Errorf(409, "task %d is not held by anybody: it is %s", t.ID, t.Phase)
-		}
-		return model.HoldChanged{At: now, Task: t.ID, By: who.Name}, nil, nil
-	})
-}
-
-// Requeue stops a running or suspended task and puts it back into the queue.
-func (r *Runner) Requeue(ctx context.Context, who request.Caller, ref string, q api.RequeueRequest) (*record.Record, error) {
-	return r.alter(ctx, who, rights.Requeue, ref, q.Why, func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
-		if t.Alive() == nil || t.StopReason.Code != "" {
-			return nil, nil, request.Errorf(409, "task %d does not run: it is %s", t.ID, t.Phase)
-		}
-		return model.RequeueRequested{At: now, Task: t.ID, By: who.Name, Why: q.Why, Hold: q.Hold}, nil, nil
-	})
-}
-
-// Move changes the place of a pending task among its owner's pending tasks.
-func (r *Runner) Move(ctx context.Context, who request.Caller, ref string, m api.MoveRequest) (*record.Record, error) {
-	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *model.Task, _ *record.Record) (model.Event, *record.Record, error) {
-		if t.Phase == model.Suspended && r.loop.State().Position(t.ID) == 0 {
-			return nil, nil, request.Errorf(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
-		}
-		if t.Phase != model.Queued && t.Phase != model.Recovering && t.Phase != model.Suspended {
-			return nil, nil, request.Errorf(409, "task %d is in no queue: it is %s", t.ID, t.Phase)
-		}
-		return model.QueueMoved{At: now, Task: t.ID, Last: m.Last, By: who.Name}, nil, nil
-	})
-}
-
 // Update changes the request of a task.
 func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u api.Update) (*record.Record, error) {
-	rec, err := r.Find(ref)
+	rec, err := r.find.Find(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +25,7 @@ func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u a
 		return nil, err
 	}
 	if who.Subject != nil && u.After != nil {
-		if err := r.authz.CheckDependencies(ctx, *u.After, r.referred); err != nil {
+		if err := r.authz.CheckDependencies(ctx, *u.After, r.find.Referred); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +52,7 @@ func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u a
 			return nil, request.Errorf(422, "--est-model: %v", err)
 		}
 	}
-	rec, err = r.altered(ctx, rec.ID(), func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
+	rec, err = r.control.Altered(ctx, rec.ID(), func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
 		if err := r.mayUpdate(t, rec, u); err != nil {
 			return nil, nil, err
 		}

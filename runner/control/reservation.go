@@ -1,4 +1,4 @@
-package runner
+package control
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/inventory"
 	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -19,15 +20,15 @@ import (
 
 // Reserve reserves GPUs, or memory on them, for a user or a group. Only administrators
 // may call it.
-func (r *Runner) Reserve(ctx context.Context, who request.Caller, q api.ReserveRequest) (api.Reservation, error) {
-	if err := r.authz.AuthorizeServer(who, rights.Reserve, "for "+q.For, q.Why); err != nil {
+func (c *Controller) Reserve(ctx context.Context, who request.Caller, q api.ReserveRequest) (api.Reservation, error) {
+	if err := c.authz.AuthorizeServer(who, rights.Reserve, "for "+q.For, q.Why); err != nil {
 		return api.Reservation{}, err
 	}
 	if err := checkReserve(q); err != nil {
 		return api.Reservation{}, err
 	}
 	made := 0
-	err := r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+	err := c.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
 		res := model.Reservation{Memory: units.Bytes(q.Memory), From: units.Instant(q.From.UnixNano()), Until: units.Instant(q.Until.UnixNano()), By: who.Name, Why: q.Why}
 		if q.From.IsZero() {
 			res.From = now
@@ -41,16 +42,16 @@ func (r *Runner) Reserve(ctx context.Context, who request.Caller, q api.ReserveR
 			res.User = q.For
 		}
 		var err error
-		if res.GPUs, err = r.toReserve(q, &res); err != nil {
+		if res.GPUs, err = c.toReserve(q, &res); err != nil {
 			return nil, nil, err
 		}
-		made = r.loop.State().LastReservation() + 1
+		made = c.loop.State().LastReservation() + 1
 		return []model.Event{model.Reserved{At: now, Reservation: res}}, nil, nil
 	}})
 	if err != nil {
 		return api.Reservation{}, err
 	}
-	all, err := r.Reservations(ctx)
+	all, err := c.Reservations(ctx)
 	if i := slices.IndexFunc(all, func(v api.Reservation) bool { return v.ID == made }); i >= 0 {
 		return all[i], err
 	}
@@ -76,8 +77,8 @@ func checkReserve(q api.ReserveRequest) error {
 // toReserve returns the GPUs of a reservation: the named ones, or the requested number of
 // GPUs in service that have the fewest reservations at that time, then the fewest tasks.
 // Only the loop calls it.
-func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]model.GPUID, error) {
-	all := r.loop.State().GPUs()
+func (c *Controller) toReserve(q api.ReserveRequest, res *model.Reservation) ([]model.GPUID, error) {
+	all := c.loop.State().GPUs()
 	var ids []model.GPUID
 	for _, name := range q.GPUs {
 		id, err := gpuNamed(all, name)
@@ -87,7 +88,7 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]mode
 		ids = append(ids, id)
 	}
 	clashes := func(id model.GPUID) (n int) {
-		for _, other := range r.loop.State().Reservations() {
+		for _, other := range c.loop.State().Reservations() {
 			if slices.Contains(other.GPUs, id) && other.From < res.Until && res.From < other.Until && (other.Memory == 0 || res.Memory == 0) {
 				n++
 			}
@@ -109,26 +110,26 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]mode
 			ids = append(ids, g.ID)
 		}
 	}
-	for _, g := range r.loop.State().GPUs() {
-		if most := g.Capacity - r.loop.State().Options().Headroom; slices.Contains(ids, g.ID) && res.Memory > most {
+	for _, g := range c.loop.State().GPUs() {
+		if most := g.Capacity - c.loop.State().Options().Headroom; slices.Contains(ids, g.ID) && res.Memory > most {
 			return nil, request.Errorf(422, "--mem: GPU %d can give %s", g.Index, most)
 		}
 	}
 	for _, id := range ids {
 		if clashes(id) > 0 {
-			return nil, request.Errorf(409, "GPU %d is reserved at that time already; carma reservations lists what is", r.gpus.Ref(id).Index)
+			return nil, request.Errorf(409, "GPU %d is reserved at that time already; carma reservations lists what is", c.gpus.Ref(id).Index)
 		}
 	}
 	return ids, nil
 }
 
 // Unreserve ends a reservation. Only administrators may call it.
-func (r *Runner) Unreserve(ctx context.Context, who request.Caller, id int) error {
-	if err := r.authz.AuthorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
+func (c *Controller) Unreserve(ctx context.Context, who request.Caller, id int) error {
+	if err := c.authz.AuthorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
 		return err
 	}
-	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		if !slices.ContainsFunc(r.loop.State().Reservations(), func(v model.Reservation) bool { return v.ID == id }) {
+	return c.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
+		if !slices.ContainsFunc(c.loop.State().Reservations(), func(v model.Reservation) bool { return v.ID == id }) {
 			return nil, nil, request.Errorf(404, "there is no reservation %d; carma reservations lists them", id)
 		}
 		return []model.Event{model.Unreserved{At: now, ID: id, By: who.Name}}, nil, nil
@@ -136,23 +137,24 @@ func (r *Runner) Unreserve(ctx context.Context, who request.Caller, id int) erro
 }
 
 // Reservations lists the reservations that have not ended, the earliest first.
-func (r *Runner) Reservations(ctx context.Context) ([]api.Reservation, error) {
+func (c *Controller) Reservations(ctx context.Context) ([]api.Reservation, error) {
 	list := []api.Reservation{}
-	err := r.loop.Look(ctx, func(s *mapper.State) {
+	err := c.loop.Look(ctx, func(s *mapper.State) {
 		for _, v := range s.Reservations() {
-			list = append(list, r.reservationView(v))
+			list = append(list, ReservationView(v, c.gpus))
 		}
 	})
 	return list, err
 }
 
-func (r *Runner) reservationView(v model.Reservation) api.Reservation {
+// ReservationView returns the API form of a reservation.
+func ReservationView(v model.Reservation, gpus *inventory.GPUs) api.Reservation {
 	out := api.Reservation{ID: v.ID, Memory: int64(v.Memory), For: v.User, From: v.From.Time(), Until: v.Until.Time(), By: v.By, Why: v.Why}
 	if v.Account != "" {
 		out.For = "@" + v.Account
 	}
 	for _, id := range v.GPUs {
-		out.GPUs = append(out.GPUs, r.gpus.Ref(id))
+		out.GPUs = append(out.GPUs, gpus.Ref(id))
 	}
 	slices.SortFunc(out.GPUs, func(a, b api.GPURef) int { return cmp.Compare(a.Index, b.Index) })
 	return out
