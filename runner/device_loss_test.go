@@ -103,7 +103,7 @@ func TestDeviceLost(t *testing.T) {
 	if first.Outcome != string(model.ExitInfrastructure) || !strings.HasPrefix(first.Message, loss) || first.Devices != loss {
 		t.Errorf("%+v", first)
 	}
-	life, err := g.History(g.ctx(), ref)
+	life, err := g.history.Of(g.ctx(), ref)
 	if err != nil || !strings.Contains(textOf(life), "1: "+loss) {
 		t.Errorf("%s, %v", textOf(life), err)
 	}

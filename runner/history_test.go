@@ -1,21 +1,16 @@
 package runner
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/history"
 	"carma/runner/request"
-	"carma/runner/waitreason"
 	"carma/runner/web"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // texts returns the lines of a history, each with its kind.
@@ -73,9 +68,9 @@ func TestHistory(t *testing.T) {
 	if !slices.Equal(before.Lines, h.Lines[:len(before.Lines)]) || len(before.Lines) < 5 {
 		t.Errorf("read on, it differs:\n%s\n--\n%s", texts(before), text)
 	}
-	l.lives.kept = nil // as after a start of the daemon
-	if again := l.historyOf("5"); texts(again) != text {
-		t.Errorf("read anew, it differs:\n%s\n--\n%s", texts(again), text)
+	anew := history.New(history.Config{Journal: l.Journal, Find: l.find, Authz: l.authz, GPUs: l.gpus, Clock: l.Clock, Waited: l.waited, Why: l.Why})
+	if again, err := anew.Of(l.ctx(), "5"); err != nil || texts(again) != text { // as after a start of the daemon
+		t.Errorf("read anew, it differs:\n%s\n--\n%s, %v", texts(again), text, err)
 	}
 	if waits := l.historyOf("11"); waits.Waits == "" || waits.LeftOut != 0 || waits.Unread != nil || len(waits.Lines) != 2 {
 		t.Errorf("a waiting one: %+v", waits)
@@ -87,44 +82,6 @@ func TestHistory(t *testing.T) {
 	for i := 1; i < len(h.Lines); i++ {
 		if h.Lines[i].At.Before(h.Lines[i-1].At) || h.Lines[i].At.IsZero() {
 			t.Errorf("line %d is at %s", i, h.Lines[i].At)
-		}
-	}
-}
-
-// TestHistoryLines checks lines about hardware that the test machine does not have.
-func TestHistoryLines(t *testing.T) {
-	l := newLab(t, 2, 0)
-	list, err := l.ListGPUs(l.ctx())
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := model.GPUID(list[0].UUID), model.GPUID(list[1].UUID)
-	grants := []model.Grant{{GPU: b, Memory: 3 * units.GiB}}
-	high, gone := model.High, model.Reason{Code: model.ReasonOOM, Cause: &model.Reason{Code: model.ReasonWantedMore, Need: 8 * units.GiB, Have: 3 * units.GiB}}
-	for want, d := range map[string]model.Decision{
-		"comes back on GPU 1 with 3.0 GiB booked, moved from GPU 0":                                             model.Resume{Task: 4, From: []model.GPUID{a}, Grants: grants},
-		"comes back on GPU 1 with 3.0 GiB booked":                                                               model.Resume{Task: 4, From: []model.GPUID{b}, Grants: grants},
-		"its booking changed: on GPU 1 with 3.0 GiB booked":                                                     model.GrantChanged{Task: 4, Grants: grants},
-		"launched on GPUs 0, 1 with 3.0 GiB booked on each":                                                     model.Launch{Task: 4, Grants: append(slices.Clone(grants), model.Grant{GPU: a, Memory: 3 * units.GiB})},
-		"launched without a GPU; host memory 2.0 GiB; processors 1.5":                                           model.Launch{Task: 4, Host: model.HostShare{Memory: 2 * units.GiB, CPUs: 1500}},
-		"goes back to the queue, to get 8.0 GiB: GPU out of memory: it wanted 8.0 GiB and had 3.0 GiB reserved": model.Requeue{Task: 4, Need: 8 * units.GiB, Reason: gone},
-		"may go on: what it waited for has come":                                                                model.Release{Task: 4},
-		"":                                                                                                      model.Launch{Task: 5},
-	} {
-		if got := l.decisionText(4, d); got.Text != want {
-			t.Errorf("%q, want %q", got.Text, want)
-		}
-	}
-	for want, ev := range map[string]model.Event{
-		"ada changed what was asked for: priority high": model.TaskUpdated{Task: 4, By: "ada", Change: model.TaskUpdate{Priority: &high}},
-		"root moves it to GPU 1":                        model.Pinned{Task: 4, By: "root", GPUs: []model.GPUID{b}},
-		"could not come back: the driver":               model.Resumed{Task: 4, Failure: "the driver"},
-		"ada sent it back to the queue: mine first":     model.RequeueRequested{Task: 4, By: "ada", Why: "mine first"},
-		"released by ada":                               model.HoldChanged{Task: 4, By: "ada"},
-		"":                                              model.HoldChanged{Task: 44, By: "ada"},
-	} {
-		if got := l.eventText(4, ev, map[int]bool{}); got.Text != want {
-			t.Errorf("%q, want %q", got.Text, want)
 		}
 	}
 }
@@ -148,70 +105,6 @@ func TestHistoryIsPrivate(t *testing.T) {
 	if status != 200 || strings.Contains(theirs, "ValueError") || !strings.Contains(theirs, "exit code 3") {
 		t.Errorf("another's: %d %s", status, theirs)
 	}
-}
-
-// TestHistoryOfLongLife checks that a history with many lines contains the first and the last
-// ones, that only the beginning and the end of a long journal are read, and that the missing
-// part is reported.
-func TestHistoryOfLongLife(t *testing.T) {
-	l := newLab(t, 1, 4)
-	const changes = 300
-	var events []model.Event
-	for i := range changes {
-		events = append(events, model.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
-	}
-	l.happens(events...)
-	if h := l.historyOf("4"); len(h.Lines) != happenedMost {
-		t.Errorf("%d lines of events whose decisions are not stored yet", len(h.Lines))
-	}
-	l.happens(model.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada"})
-	h := l.historyOf("4")
-	if len(h.Lines) != happenedMost || h.Gap != happenedFirst || h.LeftOut < changes-happenedMost || h.Unread != nil {
-		t.Errorf("%d lines, gap after %d, %d left out, unread %v", len(h.Lines), h.Gap, h.LeftOut, h.Unread)
-	}
-	l.lives = taskHistories{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
-	h = l.historyOf("4")
-	if h.Unread == nil || h.Unread.Until.Before(h.Unread.From) || len(h.Lines) > 16 || len(h.Lines) < 10 || h.Lines[0].Kind != "task-submitted" {
-		t.Errorf("%d lines, unread %v:\n%.500s", len(h.Lines), h.Unread, texts(h))
-	}
-}
-
-// TestHistoryOfUndecided: if the decisions of many events are not stored yet, only the last
-// events are read, and the history says that there are others.
-func TestHistoryOfUndecided(t *testing.T) {
-	l := newLab(t, 1, 4)
-	l.lives = taskHistories{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
-	var events []model.Event
-	for i := range 300 {
-		events = append(events, model.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
-	}
-	l.happens(events...)
-	if h := l.historyOf("4"); h.Unread == nil || len(h.Lines) > 16 {
-		t.Errorf("%d lines, unread %v", len(h.Lines), h.Unread)
-	}
-}
-
-// TestHistoryGivesUp checks that a caller who waits for another request for a history or a
-// timeline can cancel.
-func TestHistoryGivesUp(t *testing.T) {
-	l := newLab(t, 1, 4)
-	if err := l.lives.turn.Acquire(l.ctx(), 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.timelines.turn.Acquire(l.ctx(), 1); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(l.ctx(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := l.History(ctx, "4"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("history: %v", err)
-	}
-	if _, err := l.Timeline(ctx, time.Time{}, time.Time{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("timeline: %v", err)
-	}
-	l.lives.turn.Release(1)
-	l.timelines.turn.Release(1)
-	l.historyOf("4")
 }
 
 // TestHistoryOfWaiting: the reasons for which a task waited are among its lines, without
@@ -246,13 +139,5 @@ func TestHistoryOfWaiting(t *testing.T) {
 	look()
 	if missing := inOrder(texts(l.historyOf("6")), "waits: waits: ", "a repair", "launch: launched on GPU 0"); missing != "" {
 		t.Errorf("%q is missing:\n%s", missing, texts(l.historyOf("6")))
-	}
-	long := taskHistory{left: 5}
-	for i := range happenedMost {
-		long.lines = append(long.lines, historyLine{Happened: api.Happened{At: time.Unix(int64(10*i), 0)}})
-	}
-	all, gap := long.merged([]waitreason.Line{{Happened: api.Happened{At: time.Unix(15, 0)}}, {Happened: api.Happened{At: time.Unix(1e9, 0)}}})
-	if len(all) != happenedMost+2 || gap != happenedFirst+1 || !slices.IsSortedFunc(all, func(a, b historyLine) int { return a.At.Compare(b.At) }) {
-		t.Errorf("%d lines, gap after %d", len(all), gap)
 	}
 }

@@ -15,7 +15,7 @@ func viewIdle(t *model.Task) *api.Idle {
 	if t.Phase != model.Running || t.Idle.Since == 0 || !t.Idle.Told && t.Idle.Ends == 0 {
 		return nil
 	}
-	return &api.Idle{Since: t.Idle.Since.Time(), Ends: instant(t.Idle.Ends), Unused: t.Idle.Unused}
+	return &api.Idle{Since: t.Idle.Since.Time(), Ends: t.Idle.Ends.TimeOrZero(), Unused: t.Idle.Unused}
 }
 
 // reportIdle reports an idle task to its owner in its terminal, and to the administrator in
@@ -35,7 +35,7 @@ func (r *Runner) reportIdle(d model.Idle) {
 func logIdle(log zerolog.Logger, d model.Idle, user string, idle time.Duration) {
 	line := log.Info().Int64("task", int64(d.Task)).Str("user", user).Stringer("idle", idle)
 	if d.Ends != 0 {
-		line = line.Time("stop_at", instant(d.Ends))
+		line = line.Time("stop_at", d.Ends.TimeOrZero())
 	}
 	line.Msg("it does nothing")
 }

@@ -120,7 +120,7 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 
 		endpoint.OfTask(api.GetTask, endpoint.OnPods(&access.GetPods, rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), r.Inspect),
 		endpoint.OfTask(api.GetWhy, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.Why),
-		endpoint.OfTask(api.GetHistory, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.History),
+		endpoint.OfTask(api.GetHistory, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.history.Of),
 		endpoint.Stream(api.WatchTask, endpoint.OnPods(&access.GetPods, shownTask...), taskEvents, r.taskStates),
 		endpoint.Stream(api.ReadLogs, endpoint.OnPods(&access.GetLogs, rights.Output), taskEvents, r.taskLogs),
 		endpoint.Upgraded(api.AttachTask, endpoint.OnPods(&access.AttachPods, rights.Attach), r.attachTo),

@@ -25,6 +25,7 @@ import (
 	"carma/runner/engine"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
+	"carma/runner/history"
 	"carma/runner/imagelookup"
 	"carma/runner/inventory"
 	"carma/runner/limiter"
@@ -102,7 +103,7 @@ type Runner struct {
 	server     *server.Server
 	picturing  *dashboardFeed
 	timelines  timelines
-	lives      taskHistories
+	history    *history.Reader
 	waited     *waitreason.Recorder
 	pages      *metrics.Pages
 	messenger  *messages.Messenger // nil if no messages are sent
@@ -148,7 +149,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		consoles:  console.New(),
 		picturing: newDashboardFeed(),
 		timelines: timelines{turn: semaphore.NewWeighted(1)},
-		lives:     taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail},
 		users:     request.LookupCaller,
 		keeping:   storedoutput.NewHealth(deps.Logs, deps.Journal, deps.Log),
 		opening:   make(chan struct{}, maxOpening),
@@ -202,6 +202,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.control = control.New(control.Config{
 		Loop: r.loop, Find: r.find, Authz: r.authz, GPUs: r.gpus, Logs: deps.Logs, Reread: r.monitor.Wake, Grace: r.grace, NoSuspending: opt.NoSuspending,
 	})
+	r.history = history.New(history.Config{Journal: deps.Journal, Find: r.find, Authz: r.authz, GPUs: r.gpus, Clock: deps.Clock, Waited: r.waited, Why: r.Why})
 	r.trials = trial.New(r.Driver, r.instance)
 	r.newDoctor()
 	if err := r.load(); err != nil {

@@ -20,7 +20,7 @@ func (r *Runner) suspensionView(t *model.Task) *api.Suspension {
 		return nil
 	}
 	v := &api.Suspension{
-		By: s.By, Why: s.Why, Since: instant(s.Since), Host: int64(s.Host), Back: s.Automatic, Failures: s.Failures, Stopping: t.StopReason.Code != "",
+		By: s.By, Why: s.Why, Since: s.Since.TimeOrZero(), Host: int64(s.Host), Back: s.Automatic, Failures: s.Failures, Stopping: t.StopReason.Code != "",
 	}
 	if t.Hold != nil {
 		v.HeldBy = cmp.Or(t.Hold.By, "carma")

@@ -108,15 +108,15 @@ func (r *Runner) runsOf(rec *record.Record, since, until time.Time) (runs []api.
 			continue
 		}
 		run := api.Run{
-			Task: int64(rec.ID()), Name: rec.Name, User: rec.User, Attempt: a.N, GPUs: []int{}, From: a.Launched.Time(), Until: instant(a.Ended),
-			Outcome: string(a.Class), Again: string(a.Reason.Code), Suspended: suspendedFor(&rec.Task, a, r.Clock.Now()), Back: instant(a.Back), Peak: int64(a.Peak),
+			Task: int64(rec.ID()), Name: rec.Name, User: rec.User, Attempt: a.N, GPUs: []int{}, From: a.Launched.Time(), Until: a.Ended.TimeOrZero(),
+			Outcome: string(a.Class), Again: string(a.Reason.Code), Suspended: suspendedFor(&rec.Task, a, r.Clock.Now()), Back: a.Back.TimeOrZero(), Peak: int64(a.Peak),
 		}
 		for _, g := range a.Grants {
 			run.GPUs = append(run.GPUs, r.gpus.Ref(g.GPU).Index)
 			run.Grant = max(run.Grant, int64(g.Memory))
 		}
 		if s := rec.Task.Suspension; s != nil && a.Ended == 0 {
-			run.Away = instant(s.Since)
+			run.Away = s.Since.TimeOrZero()
 			if rec.Task.Phase == model.Suspended {
 				run.GPUs = run.GPUs[:0]
 				for _, g := range s.From {

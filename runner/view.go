@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/mapper/predict"
@@ -114,7 +113,7 @@ func (r *Runner) view(rec *record.Record, q queueView) api.Task {
 		Image: rec.Submit.Source(), Submit: rec.Submit, EnvHidden: rec.Hidden, GPUCount: t.GPUs, Phase: string(t.Phase), Priority: t.Priority.String(),
 		Position: q.position, Waits: q.waits, WaitsCode: string(q.code),
 		Estimate: estimateView(t.Estimate, estimateDetail(t.Estimate, rec.Detail, rec.Submit.Exclusive)),
-		Need:     int64(t.NextGrant), Alone: t.NextExclusive, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: words.Reason(t.Reason), ReasonCode: string(t.Reason.Code),
+		Need:     int64(t.NextGrant), Alone: t.NextExclusive, Submitted: t.Submitted.Time(), Ended: t.Ended.TimeOrZero(), Reason: words.Reason(t.Reason), ReasonCode: string(t.Reason.Code),
 	}
 	for i := range t.Attempts {
 		at := r.viewAttempt(t.ID, &t.Attempts[i])
@@ -141,7 +140,7 @@ func (r *Runner) view(rec *record.Record, q queueView) api.Task {
 		v.Waits = cmp.Or(v.Waits, r.probing(t.ID))
 	}
 	if last := t.Last(); last != nil {
-		v.Started = instant(last.Started)
+		v.Started = last.Started.TimeOrZero()
 		if t.Phase.Finished() {
 			code := t.Code
 			v.ExitCode = &code
@@ -153,7 +152,7 @@ func (r *Runner) view(rec *record.Record, q queueView) api.Task {
 func (r *Runner) viewAttempt(id model.TaskID, a *model.Attempt) api.Attempt {
 	v := api.Attempt{
 		N: a.N, Starts: a.Starts, Container: label.ContainerName(r.instance, id, a.N), Launched: a.Launched.Time(),
-		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
+		Started: a.Started.TimeOrZero(), Ended: a.Ended.TimeOrZero(), Outcome: string(a.Class), ExitCode: a.Code,
 		Peak: int64(a.Peak), Blameless: a.NotAtFault, Message: a.Message,
 		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code), Host: machine.ViewShare(a), Leaves: a.Leaves,
 	}
@@ -165,14 +164,6 @@ func (r *Runner) viewAttempt(id model.TaskID, a *model.Attempt) api.Attempt {
 		v.Devices = deviceaccess.Text(a.Devices, r.gpus.Text)
 	}
 	return v
-}
-
-// instant converts an instant for people; 0 is the zero time.
-func instant(t units.Instant) time.Time {
-	if t == 0 {
-		return time.Time{}
-	}
-	return t.Time()
 }
 
 // Info describes the daemon.

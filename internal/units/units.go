@@ -101,6 +101,14 @@ func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
 // Time returns the instant as a [time.Time] in UTC.
 func (t Instant) Time() time.Time { return time.Unix(0, int64(t)).UTC() }
 
+// TimeOrZero returns the instant as a [time.Time] in UTC, and the zero time for instant 0.
+func (t Instant) TimeOrZero() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return t.Time()
+}
+
 // InstantOf returns t as an Instant.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixNano()) }
 

@@ -1,4 +1,4 @@
-package runner
+package history
 
 import (
 	"reflect"
@@ -20,11 +20,11 @@ var untold = map[string]string{
 	"decision wake-at": "about no task",
 }
 
-// TestHistoryTexts gives each event and decision about a task a line in its history, or
+// TestTexts gives each event and decision about a task a line in its history, or
 // has a reason why not.
-func TestHistoryTexts(t *testing.T) {
+func TestTexts(t *testing.T) {
 	const id = 7
-	g := newRig(t)
+	r, _ := newReader(t)
 	seen := map[string]bool{}
 	for name, form := range mapper.Forms() {
 		v := reflect.New(reflect.TypeOf(form)).Elem()
@@ -35,9 +35,9 @@ func TestHistoryTexts(t *testing.T) {
 			if model.About(x) != id {
 				continue
 			}
-			line = g.eventText(id, x, map[int]bool{})
+			line = r.eventText(id, x, map[int]bool{})
 		case model.Decision:
-			line = g.decisionText(id, x)
+			line = r.decisionText(id, x)
 		default:
 			continue
 		}

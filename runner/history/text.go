@@ -1,4 +1,4 @@
-package runner
+package history
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 // eventText returns the history line of an event about a task, without text if the event has
 // none. started holds the attempts whose start is already in a line: a daemon that adopts
 // an attempt reports its start again.
-func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool) (l historyLine) {
+func (r *Reader) eventText(id model.TaskID, ev model.Event, started map[int]bool) (l historyLine) {
 	if model.About(ev) != id {
 		return l
 	}
@@ -54,9 +54,9 @@ func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool
 			l.Text = cmp.Or(ev.By, "carma") + " moved it to the end of the queue"
 		}
 	case model.Pinned:
-		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.gpus.Text(ev.GPUs))
+		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.c.GPUs.Text(ev.GPUs))
 		if ev.By == "" { // the submission named the GPUs
-			l.Text = "it is bound to " + r.gpus.Text(ev.GPUs)
+			l.Text = "it is bound to " + r.c.GPUs.Text(ev.GPUs)
 		}
 	case model.SuspendAsked:
 		l.Text = cmp.Or(ev.By, "carma") + " asked to suspend it"
@@ -66,7 +66,7 @@ func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool
 	case model.SuspendedOutOfBand:
 		l.Attempt, l.Text = ev.Attempt, words.Reason(model.Reason{Code: model.ReasonFoundAway})
 	case model.DevicesChecked:
-		l.Attempt, l.Text = ev.Attempt, deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpus.Text)
+		l.Attempt, l.Text = ev.Attempt, deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.c.GPUs.Text)
 	case model.SuspendDone:
 		l.Attempt, l.Text = ev.Attempt, "is suspended"
 		if ev.Failure != "" {
@@ -84,7 +84,7 @@ func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool
 }
 
 // decisionText returns the history line of a decision about a task.
-func (r *Runner) decisionText(id model.TaskID, d model.Decision) (l historyLine) {
+func (r *Reader) decisionText(id model.TaskID, d model.Decision) (l historyLine) {
 	var why model.Reason
 	of := id
 	switch d := d.(type) {
@@ -115,7 +115,7 @@ func (r *Runner) decisionText(id model.TaskID, d model.Decision) (l historyLine)
 	case model.Resume:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "comes back "+r.grantsText(d.Grants, d.Alone)
 		if len(d.Grants) > 0 && !slices.ContainsFunc(d.Grants, func(g model.Grant) bool { return slices.Contains(d.From, g.GPU) }) {
-			l.Text += ", moved from " + r.gpus.Text(d.From)
+			l.Text += ", moved from " + r.c.GPUs.Text(d.From)
 		}
 	case model.Idle:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "works again"
@@ -127,7 +127,7 @@ func (r *Runner) decisionText(id model.TaskID, d model.Decision) (l historyLine)
 			l.Text = what + d.Since.Time().Local().Format("2006-01-02 15:04")
 		}
 	case model.GrantExceeded:
-		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.gpus.Text([]model.GPUID{d.GPU}), d.Grant, d.Booked)
+		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.c.GPUs.Text([]model.GPUID{d.GPU}), d.Grant, d.Booked)
 	case model.Finish:
 		of, l.Text, why = d.Task.ID, string(d.Task.Phase), d.Task.Reason
 	default:
@@ -224,7 +224,7 @@ func taskUpdateText(c *model.TaskUpdate) string {
 }
 
 // grantsText describes the GPUs and the memory of grants.
-func (r *Runner) grantsText(grants []model.Grant, alone bool) string {
+func (r *Reader) grantsText(grants []model.Grant, alone bool) string {
 	if len(grants) == 0 {
 		return "without a GPU"
 	}
@@ -233,7 +233,7 @@ func (r *Runner) grantsText(grants []model.Grant, alone bool) string {
 	for _, g := range grants {
 		ids, most = append(ids, g.GPU), max(most, g.Memory)
 	}
-	text := "on " + r.gpus.Text(ids)
+	text := "on " + r.c.GPUs.Text(ids)
 	switch {
 	case alone:
 		return text + ", alone there"

@@ -1,4 +1,4 @@
-package runner
+package history
 
 import (
 	"cmp"
@@ -9,7 +9,10 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/access"
 	"carma/runner/api"
+	"carma/runner/clock"
+	"carma/runner/inventory"
 	"carma/runner/journal"
 	"carma/runner/record"
 	"carma/runner/rights"
@@ -30,11 +33,30 @@ const (
 	happenedKept = 64
 )
 
-// taskHistories caches the latest requested histories.
-type taskHistories struct {
+// Config has the parts that a Reader works with.
+type Config struct {
+	Journal *journal.Journal
+	Find    *record.Finder
+	Authz   *access.Authorizer
+	GPUs    *inventory.GPUs
+	Clock   *clock.Clock
+	Waited  *waitreason.Recorder // has the reasons that no event contains
+	// Why returns why a task that was named waits.
+	Why func(context.Context, string) (api.Why, error)
+}
+
+// Reader reads the histories of tasks from the journal, and caches the latest requested
+// ones. Safe for concurrent use.
+type Reader struct {
+	c          Config
 	turn       *semaphore.Weighted // one history is made at a time
 	kept       map[model.TaskID]taskHistory
 	head, tail int64 // happenedHead and happenedTail; tests use smaller values
+}
+
+// New returns a reader that has read nothing.
+func New(c Config) *Reader {
+	return &Reader{c: c, turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}
 }
 
 // taskHistory is the history of a task as found in the journal.
@@ -54,19 +76,19 @@ type historyLine struct {
 	public string
 }
 
-// History returns the history of a task.
-func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
-	rec, err := r.find.Find(ref)
+// Of returns the history of the task that ref names, as the caller may see it.
+func (r *Reader) Of(ctx context.Context, ref string) (api.History, error) {
+	rec, err := r.c.Find.Find(ref)
 	if err != nil {
 		return api.History{}, err
 	}
-	life, err := r.historyOf(ctx, rec)
+	life, err := r.read(ctx, rec)
 	if err != nil {
 		return api.History{}, err
 	}
-	out := api.History{Task: int64(rec.ID()), Now: r.Clock.Time(), Lines: []api.Happened{}, LeftOut: life.left, Unread: life.unread, Gone: life.gone}
-	all := r.authz.May(ctx, rights.Output, rec)
-	lines, gap := life.merged(r.waited.Reasons(rec.ID()))
+	out := api.History{Task: int64(rec.ID()), Now: r.c.Clock.Time(), Lines: []api.Happened{}, LeftOut: life.left, Unread: life.unread, Gone: life.gone}
+	all := r.c.Authz.May(ctx, rights.Output, rec)
+	lines, gap := life.merged(r.c.Waited.Reasons(rec.ID()))
 	out.Gap = gap
 	for _, l := range lines {
 		if !all {
@@ -75,7 +97,7 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 		out.Lines = append(out.Lines, l.Happened)
 	}
 	if rec.Task.Phase.Waits() {
-		why, err := r.Why(ctx, rec.ID().String())
+		why, err := r.c.Why(ctx, rec.ID().String())
 		if err != nil {
 			return out, err
 		}
@@ -84,15 +106,14 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 	return out, nil
 }
 
-// historyOf continues a task's cached history with the later events in the journal.
-func (r *Runner) historyOf(ctx context.Context, rec *record.Record) (now taskHistory, err error) {
-	h := &r.lives
-	if err := h.turn.Acquire(ctx, 1); err != nil {
+// read continues a task's cached history with the later events in the journal.
+func (r *Reader) read(ctx context.Context, rec *record.Record) (now taskHistory, err error) {
+	if err := r.turn.Acquire(ctx, 1); err != nil {
 		return now, err
 	}
-	defer h.turn.Release(1)
-	life := h.kept[rec.ID()].copied()
-	err = r.Journal.View(func(j *journal.Reader) error {
+	defer r.turn.Release(1)
+	life := r.kept[rec.ID()].copied()
+	err = r.c.Journal.View(func(j *journal.Reader) error {
 		first, decided, last, err := r.unread(j, rec, &life)
 		if err != nil {
 			return err
@@ -103,7 +124,7 @@ func (r *Runner) historyOf(ctx context.Context, rec *record.Record) (now taskHis
 		// The last events may still get decisions, so they are read again the next time.
 		now = life.copied()
 		from := max(first, decided+1)
-		if tail := last - h.tail + 1; tail > from {
+		if tail := last - r.tail + 1; tail > from {
 			if err := now.skip(j, from, tail); err != nil {
 				return err
 			}
@@ -114,7 +135,7 @@ func (r *Runner) historyOf(ctx context.Context, rec *record.Record) (now taskHis
 	if err != nil {
 		return taskHistory{}, err
 	}
-	h.keep(rec.ID(), life)
+	r.keep(rec.ID(), life)
 	return now, nil
 }
 
@@ -126,26 +147,26 @@ func (l taskHistory) copied() taskHistory {
 }
 
 // keep caches a history to continue from, and drops the least recently requested one.
-func (h *taskHistories) keep(id model.TaskID, life taskHistory) {
+func (r *Reader) keep(id model.TaskID, life taskHistory) {
 	life.asked = time.Now()
-	if h.kept == nil {
-		h.kept = map[model.TaskID]taskHistory{}
+	if r.kept == nil {
+		r.kept = map[model.TaskID]taskHistory{}
 	}
-	h.kept[id] = life
-	for len(h.kept) > happenedKept {
+	r.kept[id] = life
+	for len(r.kept) > happenedKept {
 		oldest := id
-		for other, l := range h.kept {
-			if l.asked.Before(h.kept[oldest].asked) {
+		for other, l := range r.kept {
+			if l.asked.Before(r.kept[oldest].asked) {
 				oldest = other
 			}
 		}
-		delete(h.kept, oldest)
+		delete(r.kept, oldest)
 	}
 }
 
 // unread returns the range of events that were not read for a task yet: the first event,
 // the last event with all decisions stored, and the last event.
-func (r *Runner) unread(j *journal.Reader, rec *record.Record, life *taskHistory) (first, decided, last int64, err error) {
+func (r *Reader) unread(j *journal.Reader, rec *record.Record, life *taskHistory) (first, decided, last int64, err error) {
 	oldest, last, err := j.Bounds()
 	if err != nil {
 		return 0, 0, 0, err
@@ -171,14 +192,13 @@ func (r *Runner) unread(j *journal.Reader, rec *record.Record, life *taskHistory
 
 // readHistory adds the lines of a range of events. It reads only the first and the last
 // events of a long range.
-func (r *Runner) readHistory(ctx context.Context, j *journal.Reader, id model.TaskID, first, last int64, life *taskHistory) error {
-	h := &r.lives
-	if last-first+1 > h.head+h.tail {
-		if err := r.readAbout(ctx, j, id, first, first+h.head-1, life); err != nil {
+func (r *Reader) readHistory(ctx context.Context, j *journal.Reader, id model.TaskID, first, last int64, life *taskHistory) error {
+	if last-first+1 > r.head+r.tail {
+		if err := r.readAbout(ctx, j, id, first, first+r.head-1, life); err != nil {
 			return err
 		}
-		tail := last - h.tail + 1
-		if err := life.skip(j, first+h.head, tail); err != nil {
+		tail := last - r.tail + 1
+		if err := life.skip(j, first+r.head, tail); err != nil {
 			return err
 		}
 		first = tail
@@ -206,7 +226,7 @@ func (l *taskHistory) skip(j *journal.Reader, from, to int64) error {
 }
 
 // readAbout adds the lines of some events.
-func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id model.TaskID, first, last int64, life *taskHistory) error {
+func (r *Reader) readAbout(ctx context.Context, j *journal.Reader, id model.TaskID, first, last int64, life *taskHistory) error {
 	events, decisions, err := j.About(ctx, int64(id), first, last)
 	if err != nil {
 		return err
@@ -252,7 +272,7 @@ func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id model.Task
 		if line.Text == "" {
 			continue
 		}
-		line.At = instant(at)
+		line.At = at.TimeOrZero()
 		line.public = cmp.Or(line.public, line.Text)
 		life.add(line)
 	}
