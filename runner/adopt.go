@@ -14,7 +14,7 @@ var errGone = errors.New("its container is gone: removed by somebody else, or th
 // engine answers.
 func (w *worker) find(ctx context.Context) (*containers.Container, error) {
 	var found []containers.Container
-	err := w.engine.Insist(ctx, func() (err error) { found, err = w.Driver.List(ctx, w.identity()); return err })
+	err := w.deps.Engine.Insist(ctx, func() (err error) { found, err = w.deps.Driver.List(ctx, w.identity()); return err })
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -41,12 +41,12 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 	w.onCreated()
 	// The earlier daemon died before the start, or before it had journaled it.
 	if w.stopRequested() && c.State == containers.StateCreated {
-		if _, err := w.engine.Retry(ctx, func() error { return w.Driver.Remove(ctx, c.ID) }); err != nil {
+		if _, err := w.deps.Engine.Retry(ctx, func() error { return w.deps.Driver.Remove(ctx, c.ID) }); err != nil {
 			return c.ID, err
 		}
 		return "", nil
 	}
-	placed, err := w.restoreMounts(ctx, c) // the mounts must be in place before the container starts
+	placed, err := w.deps.Daemon.Restore(ctx, w.rec, c) // the mounts must be in place before the container starts
 	defer placed()
 	if err != nil {
 		return c.ID, err
@@ -55,7 +55,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		if c.State == containers.StateCreated || ctx.Err() != nil {
 			return c.ID, err
 		}
-		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver's limit of a running task could not be checked")
+		w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver's limit of a running task could not be checked")
 	}
 	return c.ID, w.startIt(ctx, c.ID)
 }

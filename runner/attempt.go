@@ -24,7 +24,7 @@ import (
 // end. When the daemon stops, its workers leave the containers running; the next daemon's
 // workers take over, because every step may be repeated.
 type worker struct {
-	*Runner
+	deps    *attemptDeps
 	rec     *record.Record
 	launch  model.Launch
 	resumed bool // a restarted daemon continues the attempt
@@ -63,7 +63,7 @@ func (r *Runner) startWorker(l model.Launch, resumed bool) *worker {
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
 		rec = &record.Record{Task: model.Task{Request: model.Request{ID: l.Task}}}
 	}
-	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), resizing: newResizing(), mps: r.sharing.Attempt(rec, l)}
+	w := &worker{deps: r.attemptDeps, rec: rec, launch: l, resumed: resumed, stop: newStopper(), resizing: newResizing(), mps: r.sharing.Attempt(rec, l)}
 	w.memory = r.limiter.Attempt(rec, l, w.grants)
 	w.aside.begin(rec.Task.Phase)
 	r.workers[l.Task] = w
@@ -72,9 +72,9 @@ func (r *Runner) startWorker(l model.Launch, resumed bool) *worker {
 }
 
 func (w *worker) run(ctx context.Context) {
-	log := w.Log.With().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Logger()
-	w.Logs.Own(int64(w.launch.Task), w.rec.User)
-	out, err := w.Logs.Writer(int64(w.launch.Task), w.launch.Attempt)
+	log := w.deps.Log.With().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Logger()
+	w.deps.Logs.Own(int64(w.launch.Task), w.rec.User)
+	out, err := w.deps.Logs.Writer(int64(w.launch.Task), w.launch.Attempt)
 	if err != nil {
 		log.Warn().Err(err).Msg("the output cannot be kept")
 	}
@@ -91,18 +91,18 @@ func (w *worker) run(ctx context.Context) {
 		return
 	}
 	failpoint.Hit("worker-ended")
-	err = w.loop.Do(ctx, w.exited(end))
+	err = w.deps.Loop.Do(ctx, w.exited(end))
 	failpoint.Hit("worker-end-stored")
 	if err == nil {
-		w.energy.Forget(w.key())
+		w.deps.Energy.Forget(w.key())
 	}
 	if err != nil || id == "" {
 		return
 	}
 	// The end is durable: the container is no longer needed.
 	defer w.removeVacate()
-	w.limiter.Clear(ctx, id)
-	if _, err := w.engine.Retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
+	w.deps.Limiter.Clear(ctx, id)
+	if _, err := w.deps.Engine.Retry(ctx, func() error { return w.deps.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Str("container", id).Msg("the container could not be removed; it will be at the next start")
 	}
 }
@@ -124,28 +124,28 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if id == "" {
 		return "", ending{class: model.ExitStopped, message: "stopped before it started"}
 	}
-	defer w.hostMem.Follow(w.key(), id, w.containerName())()
-	defer w.owners.Add(w.key(), id, w.containerName())()
+	defer w.deps.Memory.Follow(w.key(), id, w.containerName())()
+	defer w.deps.Processes.Add(w.key(), id, w.containerName())()
 	failpoint.Hit("worker-begun")
 	defer w.openPorts(ctx, id)()
 	w.connect(ctx, id)
 	w.account()
 	if len(w.launch.Grants) > 0 {
-		w.monitor.Watch(w.key(), w.memories(), !w.resumed)
+		w.deps.Monitor.Watch(w.key(), w.memories(), !w.resumed)
 	}
 	defer w.followClient(ctx, id)()
-	started := w.Clock.Now()
+	started := w.deps.Clock.Now()
 	if err := w.checkGPUs(ctx, id); err != nil { // before the start counts as successful
 		return id, w.unstarted(wrongGPUs(err), err.Error())
 	}
-	w.loop.Post(loop.Fact(model.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
+	w.deps.Loop.Post(loop.Fact(model.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
 
 	failpoint.Hit("worker-start-posted")
 	defer w.watchDevices(ctx, id)()
 	var done func()
-	w.following, done = w.followers.Add(w.key())
+	w.following, done = w.deps.Followers.Add(w.key())
 	defer done()
-	if driver, ok := engine.As[containers.OutputAttacher](w.Driver); ok {
+	if driver, ok := engine.As[containers.OutputAttacher](w.deps.Driver); ok {
 		defer w.following.Attach(ctx, driver, id, w.rec.Submit.TTY)()
 	}
 	logged := make(chan struct{})
@@ -154,7 +154,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	go func() { defer close(logged); w.copyLogs(logCtx, id, out, &tail) }()
 	stopping := make(chan struct{})
 	stopCtx, endStop := context.WithCancel(ctx)
-	w.attempts.Go(func() { w.serveSuspend(stopCtx, id) }) // in a goroutine, so that the end of the attempt does not wait for a driver that hangs
+	w.deps.Running.Go(func() { w.serveSuspend(stopCtx, id) }) // in a goroutine, so that the end of the attempt does not wait for a driver that hangs
 	go func() { defer close(stopping); w.stopWhenAsked(stopCtx, id) }()
 
 	exit, outages, err := w.await(ctx, id)
@@ -180,7 +180,7 @@ func (w *worker) account() {
 		return
 	}
 	if w.adopted == nil || w.adopted.State != containers.StateExited {
-		w.energy.Start(w.Clock.Now(), w.key(), w.rec.User, w.uuids(), stayed)
+		w.deps.Energy.Start(w.deps.Clock.Now(), w.key(), w.rec.User, w.uuids(), stayed)
 	}
 }
 
@@ -189,8 +189,8 @@ func (w *worker) account() {
 // often the engine did not answer.
 func (w *worker) await(ctx context.Context, id string) (exit containers.Exit, outages int, err error) {
 	gone := false
-	err = w.engine.Insist(ctx, func() error {
-		n, err := w.engine.Retry(ctx, func() (err error) { exit, err = w.Driver.Wait(ctx, id); return err })
+	err = w.deps.Engine.Insist(ctx, func() error {
+		n, err := w.deps.Engine.Retry(ctx, func() (err error) { exit, err = w.deps.Driver.Wait(ctx, id); return err })
 		outages += n
 		if gone = errors.Is(err, containers.ErrNotFound); gone {
 			return nil
@@ -209,7 +209,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if w.stopRequested() && !w.resumed {
 		return "", nil
 	}
-	if err := w.engine.WaitAnswer(ctx); err != nil {
+	if err := w.deps.Engine.WaitAnswer(ctx); err != nil {
 		return "", err
 	}
 	if w.resumed {
@@ -235,15 +235,15 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	asked := len(w.rec.Submit.Mounts)
-	host, placed, err := w.place(ctx, w.rec, spec.Name, spec.Mounts[:asked], besideOf(&spec, asked, len(w.files) > 0))
+	host, placed, err := w.deps.Daemon.Place(ctx, w.rec, &spec, asked, len(w.files) > 0)
 	defer placed()
 	if err != nil {
 		return "", err
 	}
 	if w.rec.Submit.Bare() {
-		w.addHostMounts(&spec, host)
+		w.deps.Daemon.Furnish(&spec, w.rec, host)
 	}
-	if err := w.addFiles(&spec); err != nil {
+	if err := w.deps.Daemon.AddFiles(&spec, w.files); err != nil {
 		return "", err
 	}
 	if id, err = w.create(ctx, spec); err != nil || id == "" {
@@ -251,7 +251,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	}
 	w.onCreated()
 	if w.stopRequested() {
-		if _, err := w.engine.Retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil {
+		if _, err := w.deps.Engine.Retry(ctx, func() error { return w.deps.Driver.Remove(ctx, id) }); err != nil {
 			return id, err
 		}
 		return "", nil
@@ -269,8 +269,8 @@ func (w *worker) connect(ctx context.Context, id string) {
 		return
 	}
 	sub := &w.rec.Submit
-	w.console = w.consoles.Open(ctx, console.Options{
+	w.console = w.deps.Consoles.Open(ctx, console.Options{
 		Key: w.key(), ID: id, Terminal: sub.TTY, Input: sub.Interactive, Resumed: w.resumed,
-		Driver: w.Driver, Logs: w.Logs, Clock: w.Clock, Log: w.Log, Touch: func(ev model.TerminalInput) { w.loop.Offer(ev) },
+		Driver: w.deps.Driver, Logs: w.deps.Logs, Clock: w.deps.Clock, Log: w.deps.Log, Touch: func(ev model.TerminalInput) { w.deps.Loop.Offer(ev) },
 	})
 }

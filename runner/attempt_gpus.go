@@ -25,10 +25,10 @@ func (w *worker) mostGranted() (most units.Bytes) {
 
 // containerName returns the name of the attempt's container.
 func (w *worker) containerName() string {
-	return label.ContainerName(w.instance, w.launch.Task, w.launch.Attempt)
+	return label.ContainerName(w.deps.Instance, w.launch.Task, w.launch.Attempt)
 }
 
 // identity returns the labels that identify the attempt's container.
 func (w *worker) identity() map[string]string {
-	return label.Identity(w.instance, w.launch.Task, w.launch.Attempt, w.rec.Nonce)
+	return label.Identity(w.deps.Instance, w.launch.Task, w.launch.Attempt, w.rec.Nonce)
 }

@@ -17,7 +17,7 @@ const catchUpFor = 2 * time.Second
 // memory, before the attempt's end. These samples show which task took the memory and is
 // charged. Samples of this machine are never late.
 func (w *worker) catchUp(ctx context.Context, exit containers.Exit) {
-	source, late := w.GPUs.(gpu.Lagging)
+	source, late := w.deps.Source.(gpu.Lagging)
 	if !late {
 		return
 	}
@@ -26,5 +26,5 @@ func (w *worker) catchUp(ctx context.Context, exit containers.Exit) {
 	source.CatchUp(ctx, w.uuids(), exit.Finished)
 	ctx, enough = context.WithTimeout(context.WithoutCancel(ctx), catchUpFor)
 	defer enough()
-	w.monitor.WaitForSample(ctx)
+	w.deps.Monitor.WaitForSample(ctx)
 }

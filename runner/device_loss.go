@@ -13,23 +13,23 @@ import (
 	"carma/runner/record"
 )
 
-// devicesChanged records that an attempt lost its devices, or has them back.
-func (r *Runner) devicesChanged(key gpu.AttemptKey, now deviceaccess.Result) {
-	ev := model.DevicesChecked{At: r.Clock.Now(), Task: key.Task, Attempt: key.Attempt}
-	line := r.Log.Info()
+// DevicesChanged records that an attempt lost its devices, or has them back.
+func (d *attemptDeps) DevicesChanged(key gpu.AttemptKey, now deviceaccess.Result) {
+	ev := model.DevicesChecked{At: d.Clock.Now(), Task: key.Task, Attempt: key.Attempt}
+	line := d.Log.Info()
 	if now.State.Lost() {
-		ev.State, ev.GPUs = model.DeviceState(now.State), r.lostGPUs(key, now)
-		line = r.Log.Warn().Strs("nodes", now.Lost)
+		ev.State, ev.GPUs = model.DeviceState(now.State), d.lostGPUs(key, now)
+		line = d.Log.Warn().Strs("nodes", now.Lost)
 	}
-	text := deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, r.gpus.Text)
+	text := deviceaccess.Text(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}, d.GPUs.Text)
 	line.Int64("task", int64(key.Task)).Int("attempt", key.Attempt).Msg(text)
-	r.consoles.Say(key.Task, text)
-	r.loop.Post(loop.Fact(ev))
+	d.Consoles.Say(key.Task, text)
+	d.Loop.Post(loop.Fact(ev))
 }
 
 // lostGPUs returns the GPUs of an attempt that have lost their devices.
-func (r *Runner) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []model.GPUID {
-	rec, _ := r.records.Get(key.Task)
+func (d *attemptDeps) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []model.GPUID {
+	rec, _ := d.Records.Get(key.Task)
 	if rec == nil || rec.Task.Alive() == nil {
 		return nil
 	}
@@ -37,14 +37,14 @@ func (r *Runner) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []model.G
 	for _, g := range rec.Task.Alive().Grants {
 		all = append(all, g.GPU)
 	}
-	return now.LostGPUs(all, func(id model.GPUID) []string { return r.attaching.Nodes(containers.AttachCDI, []string{string(id)}) })
+	return now.LostGPUs(all, func(id model.GPUID) []string { return d.Attachment.Nodes(containers.AttachCDI, []string{string(id)}) })
 }
 
 // watchDevices watches the devices of an attempt, until stop is called, and ends the
 // attempt if it has lost them and does not use them.
 func (w *worker) watchDevices(ctx context.Context, id string) (stop func()) {
-	rec, _ := w.records.Get(w.launch.Task)
-	lost, forget := w.access.Add(w.key(), w.uuids(), recordedDevices(rec, w.launch.Attempt), w.resumed, id, w.containerName())
+	rec, _ := w.deps.Records.Get(w.launch.Task)
+	lost, forget := w.deps.Access.Add(w.key(), w.uuids(), recordedDevices(rec, w.launch.Attempt), w.resumed, id, w.containerName())
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() {
@@ -68,15 +68,15 @@ func (w *worker) endWithoutDevices(ctx context.Context, id string) {
 		return
 	}
 	w.deviceLost.Store(true)
-	w.Log.Warn().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Msg("the task cannot open its GPUs and has no process on them; it is stopped, and started again without blame")
+	w.deps.Log.Warn().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Msg("the task cannot open its GPUs and has no process on them; it is stopped, and started again without blame")
 	short, cancel := context.WithTimeout(ctx, signalLimit)
-	err := w.Driver.Signal(short, id)
+	err := w.deps.Driver.Signal(short, id)
 	cancel()
 	if err == nil {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(w.grace(w.rec)):
+		case <-time.After(w.deps.Daemon.Grace(w.rec)):
 		}
 	}
 	_ = w.kill(ctx, id)
@@ -97,11 +97,11 @@ func (w *worker) deviceEnding(end ending) ending {
 	if w.stopRequested() || end.fault != nil || !w.deviceLost.Load() {
 		return end
 	}
-	end.class, end.message = model.ExitInfrastructure, w.lossText(w.access.State(w.key()))+"; and it had no process on it"
+	end.class, end.message = model.ExitInfrastructure, w.lossText(w.deps.Access.State(w.key()))+"; and it had no process on it"
 	return end
 }
 
 // lossText returns a text with the GPUs of the attempt that a check of its devices found lost.
 func (w *worker) lossText(now deviceaccess.Result) string {
-	return deviceaccess.Text(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)}, w.gpus.Text)
+	return deviceaccess.Text(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: w.deps.lostGPUs(w.key(), now)}, w.deps.GPUs.Text)
 }

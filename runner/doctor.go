@@ -14,6 +14,7 @@ import (
 	"carma/runner/doctor"
 	"carma/runner/record"
 	"carma/runner/request"
+	"carma/runner/sharing"
 	"carma/runner/suspend"
 )
 
@@ -86,12 +87,12 @@ func (r *Runner) Calibrate(ctx context.Context, who request.Caller, image string
 type proofs struct{ r *Runner }
 
 func (p proofs) Attempt(rec *record.Record, launch model.Launch, shares bool) doctor.Attempt {
-	w := &worker{Runner: p.r, rec: rec, stop: newStopper(), launch: launch}
-	w.memory = w.limiter.Attempt(rec, launch, w.grants)
-	if shares && w.sharing.Why(time.Now()) == "" {
-		w.mps = w.sharing.Attempt(rec, launch)
+	w := &worker{deps: p.r.attemptDeps, rec: rec, stop: newStopper(), launch: launch}
+	w.memory = w.deps.Limiter.Attempt(rec, launch, w.grants)
+	if shares && w.deps.Sharing.Why(time.Now()) == "" {
+		w.mps = w.deps.Sharing.Attempt(rec, launch)
 	}
-	return proof{w}
+	return proof{w, p.r.opt.MPS}
 }
 
 func (p proofs) Unlimit(ctx context.Context, container string) { p.r.limiter.Clear(ctx, container) }
@@ -101,13 +102,16 @@ func (p proofs) Container(names ...string) suspend.Container {
 }
 
 // proof is the attempt of a proof.
-type proof struct{ w *worker }
+type proof struct {
+	w   *worker
+	mps *sharing.MPS
+}
 
 func (p proof) Spec() (containers.Spec, error) { return p.w.spec() }
 
 func (p proof) Share(ctx context.Context) error {
 	if group := p.w.mps.Group(); group != nil {
-		return p.w.opt.MPS.Groups.Ensure(ctx, group)
+		return p.mps.Groups.Ensure(ctx, group)
 	}
 	return nil
 }

@@ -44,10 +44,10 @@ func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit, heard 
 	if (exit.Code != 137 && exit.Code != 143) || exit.OOMKilled || w.stopRequested() {
 		return false
 	}
-	if w.engine.SilentAfter(heard.Add(-engine.PingEvery)) {
+	if w.deps.Engine.SilentAfter(heard.Add(-engine.PingEvery)) {
 		return true
 	}
-	e, ok := engine.As[containers.Ender](w.Driver)
+	e, ok := engine.As[containers.Ender](w.deps.Driver)
 	return ok && e.Ending(ctx)
 }
 
@@ -62,7 +62,7 @@ func (w *worker) hearsMemory(line []byte) {
 		return
 	}
 	w.erred.Store(now)
-	w.monitor.Wake()
+	w.deps.Monitor.Wake()
 }
 
 // hearAgain is the shortest time between two readings that lines of output ask for.
@@ -72,7 +72,7 @@ const hearAgain = 200 * time.Millisecond
 func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *containers.Tail, byEngine, unseen bool) containers.Facts {
 	facts := containers.Facts{
 		Stopped: w.stopRequested() && !unseen, EngineLost: byEngine || unseen,
-		NoGPU: len(w.launch.Grants) == 0, OOMTexts: append(slices.Clone(w.live().OOMTexts), w.rec.Submit.OOMTexts...), OOMExits: oomExits(w.rec.Submit.OOMExits),
+		NoGPU: len(w.launch.Grants) == 0, OOMTexts: append(slices.Clone(w.deps.Daemon.OOMTexts()), w.rec.Submit.OOMTexts...), OOMExits: oomExits(w.rec.Submit.OOMExits),
 		Origins: tail.Origins(exit.Finished),
 	}
 	if facts.NoGPU {
@@ -82,10 +82,10 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	if at := w.erred.Load(); at > 0 {
 		erred = time.Unix(0, at)
 	}
-	if _, late := w.GPUs.(gpu.Lagging); late {
+	if _, late := w.deps.Source.(gpu.Lagging); late {
 		erred = time.Time{} // samples of other machines have their own times
 	}
-	facts.Memory, facts.GPUFault = w.monitor.Measured(w.key(), erred, exit.Finished)
+	facts.Memory, facts.GPUFault = w.deps.Monitor.Measured(w.key(), erred, exit.Finished)
 	if peak, exact := w.accounted(ctx); exact {
 		facts.Memory.Seen, facts.Memory.Exact, facts.Memory.Peak = true, true, max(facts.Memory.Peak, int64(peak))
 	}
@@ -95,10 +95,10 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	if w.memory.Limited() && !w.memory.Bursts() {
 		facts.Memory.Limit = facts.Memory.Grant
 	}
-	_, most := w.gpus.Capacities()
+	_, most := w.deps.GPUs.Capacities()
 	facts.MostMemory = int64(most)
 	facts.Memory.Neighbours = w.overranBeside(ctx)
-	switch now := w.access.State(w.key()); {
+	switch now := w.deps.Access.State(w.key()); {
 	case now.State.Lost():
 		facts.DeviceLost = w.lossText(now)
 	case now.State == devices.Openable:
@@ -111,7 +111,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 func (w *worker) accounted(ctx context.Context) (peak units.Bytes, exact bool) {
 	ctx, enough := context.WithTimeout(ctx, monitor.SampleTimeout)
 	defer enough()
-	return w.monitor.Accounted(ctx, w.key())
+	return w.deps.Monitor.Accounted(ctx, w.key())
 }
 
 // oomExits returns exit codes as numbers; the submission was checked.
@@ -127,7 +127,7 @@ func oomExits(texts []string) (codes []int) {
 // overranBeside returns a text about a neighbour of the attempt that uses more than its grant,
 // or "".
 func (w *worker) overranBeside(ctx context.Context) (text string) {
-	_ = w.loop.Look(ctx, func(s *mapper.State) {
+	_ = w.deps.Loop.Look(ctx, func(s *mapper.State) {
 		for _, grant := range w.launch.Grants {
 			for _, g := range s.GPUs() {
 				if g.ID != grant.GPU {
@@ -148,7 +148,7 @@ func (w *worker) overranBeside(ctx context.Context) (text string) {
 func (w *worker) memories() map[string]units.Bytes {
 	all := map[string]units.Bytes{}
 	for _, g := range w.grants() {
-		all[string(g.GPU)] = w.gpus.Capacity(g.GPU)
+		all[string(g.GPU)] = w.deps.GPUs.Capacity(g.GPU)
 	}
 	return all
 }
@@ -170,7 +170,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 		v.Class, v.Message = containers.ClassMPSFault, "it could not reach the MPS server and went on without its GPU"
 	}
 	if v.Class == containers.ClassMPSFault {
-		w.attempts.Go(func() { w.mps.Repair(ctx) })
+		w.deps.Running.Go(func() { w.mps.Repair(ctx) })
 	}
 	if v.Start != nil {
 		return w.unstarted(v.Start, v.Start.Text)
@@ -180,7 +180,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	}
 	end := ending{class: model.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand), unconfirmed: !v.Confirmed, verdict: &record.AttemptEnd{Remark: v.Remark, Witnesses: v.Witnesses}}
 	if unseen {
-		end.finished = w.Clock.FromWall(exit.Finished)
+		end.finished = w.deps.Clock.FromWall(exit.Finished)
 	}
 	return end
 }
@@ -189,26 +189,26 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 // energy.
 func (w *worker) exited(end ending) *loop.Change {
 	task, attempt := w.launch.Task, w.launch.Attempt
-	peak, seen := w.monitor.Observed(task, attempt)
-	untouched := w.monitor.NeverTouched(gpu.AttemptKey{Task: task, Attempt: attempt})
-	w.monitor.Forget(task, attempt)
+	peak, seen := w.deps.Monitor.Observed(task, attempt)
+	untouched := w.deps.Monitor.NeverTouched(gpu.AttemptKey{Task: task, Attempt: attempt})
+	w.deps.Monitor.Forget(task, attempt)
 	params := w.following.Parameters()
-	host := w.hostMem.Forget(gpu.AttemptKey{Task: task, Attempt: attempt})
+	host := w.deps.Memory.Forget(gpu.AttemptKey{Task: task, Attempt: attempt})
 	if _, share := w.booked(); end.class == model.ExitHostOOM {
 		host = max(host, share.Limit) // the container reached its limit
 	}
-	joules := w.energy.Stop(w.Clock.Now(), gpu.AttemptKey{Task: task, Attempt: attempt})
+	joules := w.deps.Energy.Stop(w.deps.Clock.Now(), gpu.AttemptKey{Task: task, Attempt: attempt})
 	ev := model.Exited{
-		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
+		At: w.deps.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
 	if w.rec.Job != nil && (end.fault == nil || end.fault.Scope != model.ScopeNamespace) { // if a full namespace refused the pod, the pod still waits
 		ev.Again = control.NextPod
 	}
 	ev.Unconfirmed = end.unconfirmed && end.class == model.ExitGPUOOM
-	ev.Filled = seen.Preallocates(w.smallest(&model.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
+	ev.Filled = seen.Preallocates(w.deps.GPUs.Smallest(w.grants()), w.deps.SampleEvery, ev.At)
 	return &loop.Change{Keep: true, Events: func(units.Instant) ([]model.Event, []*record.Record, error) {
-		if rec, _ := w.records.Get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched || end.verdict != nil) {
+		if rec, _ := w.deps.Records.Get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched || end.verdict != nil) {
 			return []model.Event{ev}, []*record.Record{rec.WithCurve(attempt, seen).WithParams(params).WithEnergy(attempt, joules).WithUntouched(attempt, untouched).WithEnd(attempt, end.verdict)}, nil
 		}
 		return []model.Event{ev}, nil, nil

@@ -61,14 +61,14 @@ func (r *Runner) giveFiles(name string, files []api.SuiteFile) (shown []containe
 }
 
 // addFiles gives an attempt's container the files of its suite.
-func (w *worker) addFiles(spec *containers.Spec) error {
-	if len(w.files) == 0 {
+func (r *Runner) addFiles(spec *containers.Spec, files []api.SuiteFile) error {
+	if len(files) == 0 {
 		return nil
 	}
-	if err := helpers.CheckFiles(w.files, covered(spec)); err != nil {
+	if err := helpers.CheckFiles(files, covered(spec)); err != nil {
 		return fmt.Errorf("%w: %w", containers.ErrInvalid, err)
 	}
-	shown, err := w.giveFiles(spec.Name, w.files)
+	shown, err := r.giveFiles(spec.Name, files)
 	spec.Mounts = append(spec.Mounts, shown...)
 	return err
 }

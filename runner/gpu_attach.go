@@ -22,12 +22,12 @@ func (w *worker) attachment() (mode containers.Attach, nodes []string, err error
 	if len(w.launch.Grants) == 0 {
 		return "", nil, nil
 	}
-	if w.rec.Submit.Bare() && w.opt.Attach != containers.AttachSimulated {
+	if w.rec.Submit.Bare() && w.deps.Attach != containers.AttachSimulated {
 		if nodes = containers.NodesOf(w.uuids()); nodes != nil {
 			return containers.AttachNodes, append(nodes, bare.Nodes()...), nil
 		}
 	}
-	mode, _, err = w.attaching.Mode()
+	mode, _, err = w.deps.Attachment.Mode()
 	return mode, nil, err
 }
 
@@ -50,15 +50,15 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 		spec.GPUs = strings.Split(launched, ",") // the task may have moved to other GPUs since
 	}
 	var got containers.Attachment
-	_, err := w.engine.Retry(ctx, func() (err error) { got, err = w.Driver.Attached(ctx, id); return err })
+	_, err := w.deps.Engine.Retry(ctx, func() (err error) { got, err = w.deps.Driver.Attached(ctx, id); return err })
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, containers.ErrNotFound) {
-			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container's GPUs could not be read")
+			w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container's GPUs could not be read")
 		}
 		return nil
 	}
-	if err := containers.CheckGPUs(spec, got, w.attaching.Nodes(spec.Attach, spec.GPUs)); err != nil {
-		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Str("attach", string(spec.Attach)).Msg("the task is stopped")
+	if err := containers.CheckGPUs(spec, got, w.deps.Attachment.Nodes(spec.Attach, spec.GPUs)); err != nil {
+		w.deps.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Str("attach", string(spec.Attach)).Msg("the task is stopped")
 		// The container must end before its GPUs count as free.
 		if stop := w.kill(ctx, id); stop != nil {
 			return fmt.Errorf("%w; it could not be stopped: %w", err, stop)

@@ -188,6 +188,7 @@ func (g *rig) start() {
 	}
 	if g.sys != "" {
 		g.Runner.hostMem = machine.NewMemory(g.sys)
+		g.Runner.attemptDeps.Memory = g.Runner.hostMem
 	}
 	g.Runner.Server().SetPage(g.page)
 	socket := filepath.Join(g.dir, "s")

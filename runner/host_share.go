@@ -108,20 +108,3 @@ func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
 		return ""
 	}, func(suite string) string { return owners[suite].Name }), nil
 }
-
-// nearCPUs returns the processors at the NUMA node of an attempt's GPUs. It returns "" if
-// the attempt has no GPU, its GPUs are at several nodes, or the node is unknown.
-func (w *worker) nearCPUs() string {
-	socket := ""
-	for i, grant := range w.launch.Grants {
-		at := w.gpus.Infos()[grant.GPU].Socket
-		if i > 0 && at != socket || at == "" {
-			return ""
-		}
-		socket = at
-	}
-	if socket == "" {
-		return ""
-	}
-	return w.hostMem.NearCPUs(socket)
-}

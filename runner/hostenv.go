@@ -164,19 +164,19 @@ func (r *Runner) program(rec *record.Record, host []containers.Mount) bare.Progr
 
 // addHostMounts completes the container of a task without an image. The submitter has all
 // groups in it, as at a terminal, because folders of a lab are often open to a group.
-func (w *worker) addHostMounts(spec *containers.Spec, host []containers.Mount) {
-	p := w.program(w.rec, host)
-	for _, gid := range w.users(w.rec.UID, w.rec.GID).GIDs {
-		if group := strconv.Itoa(gid); w.rec.UID != 0 && gid != w.rec.GID && !slices.Contains(spec.Groups, group) {
+func (r *Runner) addHostMounts(spec *containers.Spec, rec *record.Record, host []containers.Mount) {
+	p := r.program(rec, host)
+	for _, gid := range r.users(rec.UID, rec.GID).GIDs {
+		if group := strconv.Itoa(gid); rec.UID != 0 && gid != rec.GID && !slices.Contains(spec.Groups, group) {
 			spec.Groups = append(spec.Groups, group)
 		}
 	}
 	spec.Image, spec.Command, spec.WorkDir = bare.Image, p.Words(), cmp.Or(spec.WorkDir, p.Home)
 	spec.Env = append(p.Env(spec.Env), spec.Env...)
 	spec.Mounts = append(spec.Mounts, host...)
-	if spec.Init && w.opt.Init != "" { // the engine's own init would be in /sbin, which is the machine's folder and read-only
+	if spec.Init && r.opt.Init != "" { // the engine's own init would be in /sbin, which is the machine's folder and read-only
 		spec.Init, spec.Command = false, append([]string{containers.InitTarget, "reap"}, spec.Command...)
-		spec.Mounts = append(spec.Mounts, containers.Mount{Source: w.opt.Init, Target: containers.InitTarget, ReadOnly: true})
+		spec.Mounts = append(spec.Mounts, containers.Mount{Source: r.opt.Init, Target: containers.InitTarget, ReadOnly: true})
 	}
 }
 

@@ -111,7 +111,7 @@ func (w *worker) setShare(spec *containers.Spec) {
 	}
 	least, largest := w.mostGranted(), units.Bytes(0)
 	for _, g := range w.launch.Grants {
-		least, largest = min(least, g.Memory), max(largest, w.gpus.Capacity(g.GPU))
+		least, largest = min(least, g.Memory), max(largest, w.deps.GPUs.Capacity(g.GPU))
 	}
 	share := given(f, least, largest)
 	switch {

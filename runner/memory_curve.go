@@ -24,17 +24,7 @@ func (r *Runner) preallocates(rec *record.Record, now units.Instant) bool {
 	if a.Ended > 0 {
 		now = a.Ended
 	}
-	return c.Preallocates(r.smallest(a), r.opt.SampleEvery, now)
-}
-
-// smallest returns the capacity of the smallest GPU of an attempt.
-func (r *Runner) smallest(a *model.Attempt) (least units.Bytes) {
-	for i, g := range a.Grants {
-		if c := r.gpus.Capacity(g.GPU); i == 0 || c < least {
-			least = c
-		}
-	}
-	return least
+	return c.Preallocates(r.gpus.Smallest(a.Grants), r.opt.SampleEvery, now)
 }
 
 // withCurves adds the memory that the attempts were seen to use.

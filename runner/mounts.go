@@ -172,11 +172,11 @@ func (r *Runner) engineNear() error {
 
 // restoreMounts places the mounts of a container that an earlier daemon has created. If the
 // container has started since, done only has to remove its places.
-func (w *worker) restoreMounts(ctx context.Context, c *containers.Container) (done func(), err error) {
+func (r *Runner) restoreMounts(ctx context.Context, rec *record.Record, c *containers.Container) (done func(), err error) {
 	if c.State != containers.StateCreated {
-		return func() { w.unplace(ctx, w.rec, c.Name) }, nil
+		return func() { r.unplace(ctx, rec, c.Name) }, nil
 	}
-	_, done, err = w.place(ctx, w.rec, c.Name, bindMounts(w.rec), ownMounts{})
+	_, done, err = r.place(ctx, rec, c.Name, bindMounts(rec), ownMounts{})
 	return done, err
 }
 

@@ -48,7 +48,7 @@ func (w *worker) followClient(ctx context.Context, id string) (stop func()) {
 		case <-ctx.Done():
 		case <-gone:
 			w.withoutGPU.Store(true)
-			w.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the task could not reach its MPS server and goes on without its GPU; it is ended, and runs again without MPS")
+			w.deps.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the task could not reach its MPS server and goes on without its GPU; it is ended, and runs again without MPS")
 			_ = w.kill(ctx, id)
 		}
 	}()
@@ -61,9 +61,9 @@ func (w *worker) followClient(ctx context.Context, id string) (stop func()) {
 
 // ownsProcess reports whether a process of this machine is in the container.
 func (w *worker) ownsProcess(pid int) bool {
-	owner := w.owners.Owner
-	if w.opt.Owner != nil {
-		owner = w.opt.Owner
+	owner := w.deps.Processes.Owner
+	if w.deps.Owner != nil {
+		owner = w.deps.Owner
 	}
 	task, attempt, ok := owner(pid)
 	return ok && task == w.launch.Task && attempt == w.launch.Attempt

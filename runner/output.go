@@ -32,7 +32,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 	kept := tasklog.NewPieces(out)
 	lost := func(err error) {
 		if err != nil {
-			w.keeping.Lost(err)
+			w.deps.Output.Lost(err)
 		}
 	}
 	if out != nil {
@@ -69,12 +69,12 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 	}
 	for pause := readAgain; ; pause = min(2*pause, readAgainMost) {
 		before := w.heard.Load()
-		_, err := w.engine.Retry(ctx, func() error { return w.Driver.Logs(ctx, id, since, true, sink) })
+		_, err := w.deps.Engine.Retry(ctx, func() error { return w.deps.Driver.Logs(ctx, id, since, true, sink) })
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		if pause == readAgain || w.heard.Load() > before {
-			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the output cannot be read; trying again")
+			w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the output cannot be read; trying again")
 			pause = readAgain
 		}
 		if errors.Is(err, containers.ErrNotFound) {
@@ -116,7 +116,7 @@ func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *t
 		<-logged
 		if ctx.Err() == nil && out != nil {
 			out.Gap(out.Last().Add(1), -1, why)
-			w.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the output could not be read to its end: " + why)
+			w.deps.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the output could not be read to its end: " + why)
 		}
 		return
 	}
@@ -139,7 +139,7 @@ func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
 				continue
 			}
 			if err := out.Flush(); err != nil {
-				w.keeping.Lost(err)
+				w.deps.Output.Lost(err)
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func (w *worker) refillTail(tail *containers.Tail) {
 	if !w.resumed {
 		return
 	}
-	lines, err := w.Logs.Tail(int64(w.launch.Task), w.launch.Attempt, containers.TailLines)
+	lines, err := w.deps.Logs.Tail(int64(w.launch.Task), w.launch.Attempt, containers.TailLines)
 	if err != nil {
 		return
 	}

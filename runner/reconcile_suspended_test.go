@@ -98,7 +98,7 @@ func TestFoundAway(t *testing.T) {
 		g.stop()
 		g.setBack(file, false)
 		g.start()
-		folder := g.vacateFolder(label.ContainerName(g.instance, 2, 1))
+		folder := g.attemptDeps.VacateFolder(label.ContainerName(g.instance, 2, 1))
 		g.eventually("it is asked to return", func() bool { return !folder.Left() })
 		g.sameAttempt(ref, "GPU-b")
 		if slices.Contains(s.said(), "thaw") || len(s.said()) > 0 {

@@ -34,19 +34,6 @@ func (r *Runner) engineNow() *loop.Change {
 	}}
 }
 
-// mayCreate waits until no other container can have the attempt's number. It
-// reports false if the attempt was stopped before.
-func (w *worker) mayCreate(ctx context.Context) (bool, error) {
-	select {
-	case <-w.reconciler.Done():
-		return true, nil
-	case <-w.stop.asked:
-		return false, nil
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-}
-
 // containerUse implements [reconcile.Use].
 type containerUse struct{ *Runner }
 
@@ -61,6 +48,6 @@ func (u containerUse) InUse(c containers.Container) bool {
 
 // Release implements [reconcile.Use].
 func (u containerUse) Release(ctx context.Context, c containers.Container) {
-	u.thaw(ctx, c.ID, c.Name)
+	u.attemptDeps.Thaw(ctx, c.ID, c.Name)
 	u.limiter.Clear(ctx, c.ID)
 }

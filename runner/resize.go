@@ -81,7 +81,7 @@ func (z *resizing) wait(ctx context.Context) error {
 // booked returns the task's current request, and the host resources allocated to the
 // attempt.
 func (w *worker) booked() (api.Submit, model.HostShare) {
-	rec, _ := w.records.Get(w.launch.Task)
+	rec, _ := w.deps.Records.Get(w.launch.Task)
 	if rec == nil {
 		return w.rec.Submit, w.launch.Host
 	}
@@ -101,7 +101,7 @@ func (w *worker) resize(ctx context.Context, id string) {
 	}
 	if err == nil {
 		sub, share := w.booked()
-		w.Log.Info().Int64("task", int64(w.launch.Task)).Int64("memory", sub.HostMem).Float64("cpus", sub.CPUs).Stringer("booked", share.Memory).Msg("its limits are set anew")
+		w.deps.Log.Info().Int64("task", int64(w.launch.Task)).Int64("memory", sub.HostMem).Float64("cpus", sub.CPUs).Stringer("booked", share.Memory).Msg("its limits are set anew")
 	}
 	w.resizing.end(upTo, err)
 }
@@ -111,12 +111,12 @@ func (w *worker) resize(ctx context.Context, id string) {
 func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) error {
 	var spec containers.Spec
 	sub, share := w.booked()
-	w.live().Bounds.Bound(&spec, sub, share)
+	w.deps.Daemon.Bounds().Bound(&spec, sub, share)
 	if spec.Memory == 0 {
 		return nil
 	}
 	to := units.Bytes(spec.Memory) + more
-	if used, ok := w.hostMem.Now(w.key()); ok && used > to {
+	if used, ok := w.deps.Memory.Now(w.key()); ok && used > to {
 		return fmt.Errorf("it uses %s of host memory now, more than %s", used, to)
 	}
 	return w.limits(ctx, "set the memory of a container", func(ctx context.Context, r containers.Resizer) error {
@@ -127,20 +127,20 @@ func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) err
 func (w *worker) setCPUs(ctx context.Context, id string) error {
 	var spec containers.Spec
 	sub, share := w.booked()
-	w.live().Bounds.Bound(&spec, sub, share)
+	w.deps.Daemon.Bounds().Bound(&spec, sub, share)
 	return w.limits(ctx, "set the processors of a container", func(ctx context.Context, r containers.Resizer) error {
 		return r.SetCPUs(ctx, id, spec.CPUs, spec.CPUWeight)
 	})
 }
 
 func (w *worker) limits(ctx context.Context, what string, set func(context.Context, containers.Resizer) error) error {
-	resizer, can := engine.As[containers.Resizer](w.Driver)
+	resizer, can := engine.As[containers.Resizer](w.deps.Driver)
 	if !can {
-		return errors.New("the limits of its container cannot be changed on " + w.Driver.Name())
+		return errors.New("the limits of its container cannot be changed on " + w.deps.Driver.Name())
 	}
 	err := engine.Within(ctx, engine.KillLimit, what, func(ctx context.Context) error { return set(ctx, resizer) })
 	if err != nil && ctx.Err() == nil {
-		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the limits of its container could not be set")
+		w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the limits of its container could not be set")
 	}
 	return err
 }

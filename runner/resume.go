@@ -15,9 +15,9 @@ import (
 // serveResume resumes the attempt on GPUs, and always reports the result to the core.
 func (w *worker) serveResume(ctx context.Context, id string, d model.Resume, again bool) {
 	answer := func(failure string) {
-		w.loop.Post(loop.Fact(model.Resumed{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+		w.deps.Loop.Post(loop.Fact(model.Resumed{At: w.deps.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
-	if w.opt.Suspending == nil {
+	if w.deps.Suspending == nil {
 		answer("this daemon cannot resume programs; stop the task, or start the daemon with the GPUs that it had")
 		return
 	}
@@ -29,13 +29,13 @@ func (w *worker) serveResume(ctx context.Context, id string, d model.Resume, aga
 	failpoint.Hit("resume-begins-aside")
 	res, err := w.resumeContainer(ctx, c, d, again)
 	failpoint.Hit("resume-done-aside")
-	log := w.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
+	log := w.deps.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
 	switch {
 	case res.Outcome == suspend.Runs, res.Outcome == suspend.Ended: // the rest of the task runs
 		w.aside.mu.Lock()
 		w.aside.process = suspend.Process{}
 		w.aside.mu.Unlock()
-		w.energy.Start(w.Clock.Now(), w.key(), w.rec.User, w.uuids(), false)
+		w.deps.Energy.Start(w.deps.Clock.Now(), w.key(), w.rec.User, w.uuids(), false)
 		_ = w.setMemory(ctx, id, 0)
 		log.Strs("grants", grantWords(d.Grants)).Dur("copy", res.Took[suspend.CallRestore]).Msg("resumed")
 		answer("")
@@ -50,7 +50,7 @@ func (w *worker) serveResume(ctx context.Context, id string, d model.Resume, aga
 
 // resumeContainer resumes a container.
 func (w *worker) resumeContainer(ctx context.Context, c suspend.Container, d model.Resume, again bool) (suspend.Result, error) {
-	by, target := w.opt.Suspending.By, w.target(d)
+	by, target := w.deps.Suspending.By, w.target(d)
 	w.aside.mu.Lock()
 	p := w.aside.process
 	w.aside.mu.Unlock()
@@ -67,13 +67,13 @@ func (w *worker) resumeContainer(ctx context.Context, c suspend.Container, d mod
 
 // target returns the GPUs and memory for a resumed attempt.
 func (w *worker) target(d model.Resume) suspend.Target {
-	t := suspend.Target{Driver: w.opt.Suspending.Driver}
+	t := suspend.Target{Driver: w.deps.Suspending.Driver}
 	for i, g := range d.Grants {
 		if i < len(d.From) && d.From[i] != g.GPU {
 			t.Pairs = append(t.Pairs, suspend.Pair{Old: string(d.From[i]), New: string(g.GPU)})
 		}
 	}
-	_ = w.loop.Look(context.Background(), func(s *mapper.State) {
+	_ = w.deps.Loop.Look(context.Background(), func(s *mapper.State) {
 		if task, ok := s.Task(d.Task); ok && task.Suspension != nil {
 			t.Bytes = int64(task.Suspension.Host)
 		}
@@ -96,6 +96,6 @@ func (w *worker) limitOn(ctx context.Context, id string, c suspend.Container) {
 		return
 	}
 	if err := w.memory.Keep(ctx, id, c.PIDs[0]); err != nil && ctx.Err() == nil {
-		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver does not limit the task's GPU memory where it comes back to")
+		w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver does not limit the task's GPU memory where it comes back to")
 	}
 }

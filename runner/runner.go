@@ -117,6 +117,8 @@ type Runner struct {
 	faulty    map[model.GPUID]bool // faults in the last sample, or nil if none
 	workers   map[model.TaskID]*worker
 
+	attemptDeps *attemptDeps
+
 	work     context.Context // ends when the daemon stops; containers keep running
 	endWork  context.CancelFunc
 	attempts sync.WaitGroup // workers; a draining daemon waits for them
@@ -223,7 +225,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.openOutbox(opt.Notify, host)
 	r.loadEnergy()
-	r.access = deviceaccess.New(opt.DeviceAccess, r.devicesChanged)
+	r.access = deviceaccess.New(opt.DeviceAccess, func(key gpu.AttemptKey, now deviceaccess.Result) { r.attemptDeps.DevicesChanged(key, now) })
 	r.monitor.SetHooks(monitor.Hooks{
 		Energy: r.spend, Hosts: r.hostSample, Reset: r.gpusReset,
 		Clients: func(samples []gpu.Sample) {
@@ -231,6 +233,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 			r.access.Follow(samples)
 		},
 	})
+	r.setAttemptDeps()
 	if err := r.reconciler.AcceptLostRecords(); err != nil {
 		return nil, err
 	}
@@ -290,7 +293,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { tuneGC(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()
-	r.sweepVacate()
+	r.attemptDeps.SweepVacate()
 	r.side.Go(func() { r.helpers.Run(r.work) })
 	r.side.Go(func() {
 		r.suspending.Find(r.work, r.Log, func() { r.loop.Post(loop.Fact(r.gpusFound(r.Clock.Now()))) })

@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/helpers"
 	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/pull"
@@ -27,7 +28,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		return w.jobSpec(mode), nil
 	}
 	sub := w.rec.Submit
-	options, err := w.containerOptions(w.users(w.rec.UID, w.rec.GID), sub)
+	options, err := w.deps.Daemon.Options(w.rec)
 	if err != nil {
 		return containers.Spec{}, fmt.Errorf("%w: %w", containers.ErrInvalid, err)
 	}
@@ -49,13 +50,13 @@ func (w *worker) spec() (containers.Spec, error) {
 			"CARMA_GRANT_BYTES=" + strconv.FormatInt(int64(grant), 10),
 		},
 		NoNewPrivileges: true,
-		LogBytes:        w.Logs.Limits().Attempt,
-		StopGrace:       w.grace(w.rec),
+		LogBytes:        w.deps.Logs.Limits().Attempt,
+		StopGrace:       w.deps.Daemon.Grace(w.rec),
 		GPUMemory:       int64(grant),
 		Park:            w.memory.Limited(),
 	}
-	w.live().Bounds.Bound(&spec, sub, w.launch.Host)
-	if w.opt.NearCPUs {
+	w.deps.Daemon.Bounds().Bound(&spec, sub, w.launch.Host)
+	if w.deps.NearCPUs {
 		spec.CPUSet = w.nearCPUs()
 	}
 	spec.User = sub.User
@@ -74,8 +75,8 @@ func (w *worker) spec() (containers.Spec, error) {
 	if err := w.mountVacate(&spec); err != nil {
 		return containers.Spec{}, err
 	}
-	if w.opt.Devices != nil && len(w.launch.Grants) > 0 {
-		mounts, env := w.opt.Devices(w.launch.Task, w.launch.Attempt)
+	if w.deps.Devices != nil && len(w.launch.Grants) > 0 {
+		mounts, env := w.deps.Devices(w.launch.Task, w.launch.Attempt)
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Env = append(spec.Env, env...)
 	}
@@ -104,9 +105,9 @@ func (w *worker) jobSpec(mode containers.Attach) containers.Spec {
 // empty ID without an error means that the task was stopped while the image was
 // fetched.
 func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, err error) {
-	by := w.pull.Of(int64(w.launch.Task))
+	by := w.deps.Puller.Of(int64(w.launch.Task))
 	if !w.rec.Submit.Bare() && spec.Job == nil {
-		_, err = w.engine.Retry(ctx, func() error { return w.pull.Check(ctx, w.rec.UID, spec.Image, by) })
+		_, err = w.deps.Engine.Retry(ctx, func() error { return w.deps.Puller.Check(ctx, w.rec.UID, spec.Image, by) })
 		if denied := (*pull.DeniedError)(nil); errors.As(err, &denied) {
 			return "", fmt.Errorf("%w: %w", containers.ErrInvalid, err)
 		}
@@ -116,23 +117,23 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 	}
 	defer func() {
 		if err == nil {
-			w.pull.Drop(int64(w.launch.Task))
+			w.deps.Puller.Drop(int64(w.launch.Task))
 		}
 	}()
-	_, err = w.engine.Retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+	_, err = w.deps.Engine.Retry(ctx, func() (err error) { id, err = w.deps.Driver.Create(ctx, spec); return err })
 	if errors.Is(err, containers.ErrNotFound) && w.rec.Submit.Bare() {
-		if err = w.makeHostImage(ctx); err == nil {
-			_, err = w.engine.Retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+		if err = w.deps.Daemon.MakeHostImage(ctx); err == nil {
+			_, err = w.deps.Engine.Retry(ctx, func() (err error) { id, err = w.deps.Driver.Create(ctx, spec); return err })
 		}
 		return id, err
 	}
-	if !errors.Is(err, containers.ErrNotFound) || w.pullPolicy(w.rec.Submit.Pull) == "never" {
+	if !errors.Is(err, containers.ErrNotFound) || w.deps.Daemon.PullPolicy(w.rec.Submit.Pull) == "never" {
 		return id, err
 	}
 	// The task was accepted while the engine was down, or the image was removed
 	// since.
 	if err = w.fetch(ctx, spec.Image, by); err == nil {
-		_, err = w.engine.Retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+		_, err = w.deps.Engine.Retry(ctx, func() (err error) { id, err = w.deps.Driver.Create(ctx, spec); return err })
 		return id, err
 	}
 	if w.stopRequested() {
@@ -150,9 +151,9 @@ func (w *worker) onCreated() {
 
 // onAccepted reports to the mapper that the next launch may be given to the engine.
 func (w *worker) onAccepted() {
-	ev := model.LaunchAccepted{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
-	w.loop.Post(&loop.Change{Keep: true, Events: func(units.Instant) ([]model.Event, []*record.Record, error) {
-		if w.loop.State().Options().LaunchesAtOnce == 0 {
+	ev := model.LaunchAccepted{At: w.deps.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
+	w.deps.Loop.Post(&loop.Change{Keep: true, Events: func(units.Instant) ([]model.Event, []*record.Record, error) {
+		if w.deps.Loop.State().Options().LaunchesAtOnce == 0 {
 			return nil, nil, nil // no launch waits for this report
 		}
 		return []model.Event{ev}, nil, nil
@@ -166,7 +167,7 @@ func (w *worker) fetch(ctx context.Context, image string, by pull.Credentials) e
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.engine.Retry(ctx, func() error { return w.pull.Pull(ctx, w.rec.UID, image, by) })
+		_, err := w.deps.Engine.Retry(ctx, func() error { return w.deps.Puller.Pull(ctx, w.rec.UID, image, by) })
 		done <- err
 	}()
 	select {
@@ -176,4 +177,29 @@ func (w *worker) fetch(ctx context.Context, image string, by pull.Credentials) e
 		cancel()
 		return <-done
 	}
+}
+
+// joinSuite gives an attempt its part of its suite, and stores the files for its container.
+func (w *worker) joinSuite(spec *containers.Spec) {
+	if w.rec.Group == "" {
+		return
+	}
+	spec.Hosted, w.files = w.deps.Helpers.Join(helpers.Owner{UID: w.rec.UID}, w.rec.Group, w.rec.Submit.Part, spec.User)
+}
+
+// nearCPUs returns the processors at the NUMA node of an attempt's GPUs. It returns "" if
+// the attempt has no GPU, its GPUs are at several nodes, or the node is unknown.
+func (w *worker) nearCPUs() string {
+	socket := ""
+	for i, grant := range w.launch.Grants {
+		at := w.deps.GPUs.Infos()[grant.GPU].Socket
+		if i > 0 && at != socket || at == "" {
+			return ""
+		}
+		socket = at
+	}
+	if socket == "" {
+		return ""
+	}
+	return w.deps.Memory.NearCPUs(socket)
 }

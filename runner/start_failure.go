@@ -20,8 +20,8 @@ func (w *worker) beginEnding(err error) ending {
 // unstarted returns the end of an attempt after a failed start. The task is at fault, or
 // else the engine, a GPU or a full namespace.
 func (w *worker) unstarted(f *containers.StartFault, said string) ending {
-	if f.Code == containers.HookRefuses && w.attaching.Refuse() {
-		w.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
+	if f.Code == containers.HookRefuses && w.deps.Attachment.Refuse() {
+		w.deps.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
 	}
 	if f.Scope == containers.ScopeGPU && w.namesOther(f) {
 		c := *f
@@ -45,11 +45,11 @@ func (w *worker) namesOther(f *containers.StartFault) bool {
 	if f.Device == "" || w.atFault(f) != nil {
 		return len(w.launch.Grants) == 0
 	}
-	mode, _, _ := w.attaching.Mode()
+	mode, _, _ := w.deps.Attachment.Mode()
 	for _, grant := range w.launch.Grants {
 		id := string(grant.GPU)
 		node := strings.HasPrefix(f.Device, "/dev/")
-		if strings.HasPrefix(id, "MIG-") || node && w.attaching.Nodes(mode, []string{id}) == nil {
+		if strings.HasPrefix(id, "MIG-") || node && w.deps.Attachment.Nodes(mode, []string{id}) == nil {
 			return false // the device may be one of the attempt's GPUs
 		}
 	}
@@ -62,10 +62,10 @@ func (w *worker) atFault(f *containers.StartFault) []model.GPUID {
 	if f.Device == "" {
 		return nil
 	}
-	mode, _, _ := w.attaching.Mode()
+	mode, _, _ := w.deps.Attachment.Mode()
 	for _, grant := range w.launch.Grants {
 		id := string(grant.GPU)
-		if id == f.Device || slices.Contains(w.attaching.Nodes(mode, []string{id}), f.Device) {
+		if id == f.Device || slices.Contains(w.deps.Attachment.Nodes(mode, []string{id}), f.Device) {
 			return []model.GPUID{grant.GPU}
 		}
 	}

@@ -106,15 +106,15 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 		switch {
 		case left <= 0:
 			w.mps.Disconnect(ctx, w.ownsProcess)
-			err = w.Driver.Kill(ctx, id)
+			err = w.deps.Driver.Kill(ctx, id)
 		case !signalled:
 			short, cancel := context.WithTimeout(ctx, min(left, signalLimit))
-			err = w.Driver.Signal(short, id)
+			err = w.deps.Driver.Signal(short, id)
 			cancel()
 			signalled = err == nil
 		}
 		if err != nil && ctx.Err() == nil {
-			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container could not be stopped; it is tried again")
+			w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container could not be stopped; it is tried again")
 		}
 		wait := pause
 		if left, _ := w.stop.left(); left > 0 && (signalled || left < pause) {
@@ -133,9 +133,9 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 
 // kill ends a container that must not run, and returns when it has ended.
 func (w *worker) kill(ctx context.Context, id string) error {
-	if err := w.engine.Insist(ctx, func() error { return w.Driver.Kill(ctx, id) }); err != nil {
+	if err := w.deps.Engine.Insist(ctx, func() error { return w.deps.Driver.Kill(ctx, id) }); err != nil {
 		return err
 	}
-	_, err := w.engine.Retry(ctx, func() error { _, err := w.Driver.Wait(ctx, id); return err })
+	_, err := w.deps.Engine.Retry(ctx, func() error { _, err := w.deps.Driver.Wait(ctx, id); return err })
 	return err
 }

@@ -127,14 +127,6 @@ func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, err
 	return !slices.ContainsFunc(recs, func(rec *record.Record) bool { return !rec.Task.Phase.Finished() }), nil
 }
 
-// joinSuite gives an attempt its part of its suite, and stores the files for its container.
-func (w *worker) joinSuite(spec *containers.Spec) {
-	if w.rec.Group == "" {
-		return
-	}
-	spec.Hosted, w.files = w.helpers.Join(helpers.Owner{UID: w.rec.UID}, w.rec.Group, w.rec.Submit.Part, spec.User)
-}
-
 // PutSuite starts the helpers of a suite. If check is set, it only checks whether they could
 // start.
 func (r *Runner) PutSuite(ctx context.Context, who request.Caller, name string, s api.Suite, check bool) (api.SuiteState, error) {

@@ -15,10 +15,10 @@ import (
 
 // facts returns the facts that package suspend needs about the attempt.
 func (w *worker) facts(bytes units.Bytes) suspend.Facts {
-	o := w.opt.Suspending
-	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: usesIn(w.monitor.Readings()), MPS: w.mps.Group() != nil, Bytes: int64(bytes)}
+	o := w.deps.Suspending
+	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: usesIn(w.deps.Monitor.Readings()), MPS: w.mps.Group() != nil, Bytes: int64(bytes)}
 	for _, g := range w.grants() {
-		f.MIG = f.MIG || w.gpus.Devices()[g.GPU].Parent != ""
+		f.MIG = f.MIG || w.deps.GPUs.Devices()[g.GPU].Parent != ""
 	}
 	return f
 }
@@ -26,9 +26,9 @@ func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 // suspend suspends the attempt, and always reports the result to the core.
 func (w *worker) suspend(ctx context.Context, id string, d model.Suspend, again bool) {
 	answer := func(failure string) {
-		w.loop.Post(loop.Fact(model.SuspendDone{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+		w.deps.Loop.Post(loop.Fact(model.SuspendDone{At: w.deps.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
-	switch o := w.opt.Suspending; {
+	switch o := w.deps.Suspending; {
 	case o == nil:
 		answer("this daemon cannot suspend programs")
 		return
@@ -47,13 +47,13 @@ func (w *worker) suspend(ctx context.Context, id string, d model.Suspend, again 
 	failpoint.Hit("suspend-begins")
 	res, err := w.suspendContainer(ctx, c, w.facts(d.Host), again)
 	failpoint.Hit("suspend-done")
-	log := w.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
+	log := w.deps.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
 	switch res.Outcome {
 	case suspend.Suspended:
 		w.aside.mu.Lock()
 		w.aside.process = res.Process
 		w.aside.mu.Unlock()
-		w.energy.Stop(w.Clock.Now(), w.key())
+		w.deps.Energy.Stop(w.deps.Clock.Now(), w.key())
 		log.Dur("lock", res.Took[suspend.CallLock]).Dur("copy", res.Took[suspend.CallCheckpoint]).Msg("suspended")
 		answer("")
 	case suspend.Lost:
@@ -84,7 +84,7 @@ const askAgain = 5 * time.Second
 // the task may be on its GPUs or off them, so suspendContainer asks until the driver
 // answers.
 func (w *worker) suspendContainer(ctx context.Context, c suspend.Container, f suspend.Facts, again bool) (res suspend.Result, err error) {
-	by := w.opt.Suspending.By
+	by := w.deps.Suspending.By
 	if !again {
 		res, err = by.Suspend(ctx, c, f)
 		again = res.Outcome == suspend.Lost && suspend.IsUnavailable(err)
@@ -92,7 +92,7 @@ func (w *worker) suspendContainer(ctx context.Context, c suspend.Container, f su
 	for again {
 		res, err = by.Recover(ctx, c, suspend.Suspended, f, suspend.Target{})
 		if again = suspend.IsUnavailable(err) && ctx.Err() == nil; again {
-			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("it is not known whether the task is suspended; the driver is asked again")
+			w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("it is not known whether the task is suspended; the driver is asked again")
 			rest(ctx, askAgain)
 		}
 	}

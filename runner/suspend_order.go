@@ -141,9 +141,9 @@ func (w *worker) lose(ctx context.Context, id string, err error) {
 	w.aside.mu.Lock()
 	w.aside.lost = failureText(err)
 	w.aside.mu.Unlock()
-	w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Msg("the task is lost; it starts again")
+	w.deps.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Msg("the task is lost; it starts again")
 	if err := w.kill(ctx, id); err != nil && ctx.Err() == nil && !errors.Is(err, containers.ErrNotFound) {
-		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Msg("the lost task could not be killed")
+		w.deps.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Msg("the lost task could not be killed")
 	}
 }
 
@@ -151,18 +151,18 @@ func (w *worker) lose(ctx context.Context, id string, err error) {
 // threads receive no signal.
 func (w *worker) thawIfFrozen(ctx context.Context, id string) {
 	if w.isTouched() {
-		w.Runner.thaw(ctx, id, w.containerName())
+		w.deps.Thaw(ctx, id, w.containerName())
 	}
 }
 
-// thaw thaws a container that may have been suspended.
-func (r *Runner) thaw(ctx context.Context, id, name string) {
-	if r.opt.Suspending == nil {
+// Thaw thaws a container that may have been suspended.
+func (d *attemptDeps) Thaw(ctx context.Context, id, name string) {
+	if d.Suspending == nil {
 		return
 	}
 	short, cancel := context.WithTimeout(ctx, signalLimit)
 	defer cancel()
-	if err := r.opt.Suspending.By.Thaw(short, suspend.FindContainer(r.owners.Root(), id, name)); err != nil && ctx.Err() == nil {
-		r.Log.Warn().Err(err).Str("container", name).Msg("the frozen container could not be thawed; it is tried again")
+	if err := d.Suspending.By.Thaw(short, suspend.FindContainer(d.Processes.Root(), id, name)); err != nil && ctx.Err() == nil {
+		d.Log.Warn().Err(err).Str("container", name).Msg("the frozen container could not be thawed; it is tried again")
 	}
 }

@@ -51,16 +51,16 @@ func checkLeave(s api.Submit) error {
 	return nil
 }
 
-// vacateFolder returns an attempt's folder on the machine.
-func (r *Runner) vacateFolder(container string) leave.Folder {
-	return leave.Folder(filepath.Join(r.opt.DataDir, "leave", container))
+// VacateFolder returns an attempt's folder on the machine.
+func (d *attemptDeps) VacateFolder(container string) leave.Folder {
+	return leave.Folder(filepath.Join(d.DataDir, "leave", container))
 }
 
 // canVacate reports whether an attempt may be asked to vacate its GPUs. Its program sees
 // only the GPUs that it was launched on, so it resumes on these.
 func (w *worker) canVacate() bool {
-	o := w.opt.Suspending
-	return o != nil && !o.Off && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.engineNear() == nil
+	o := w.deps.Suspending
+	return o != nil && !o.Off && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.deps.Daemon.Near() == nil
 }
 
 // offerEvery is the time between two checks whether a program offers to vacate.
@@ -80,16 +80,16 @@ func (w *worker) watchVacateOffer() (look <-chan time.Time, stop func()) {
 // there is no offer yet.
 func (w *worker) reportVacateOffer() bool {
 	task, attempt := w.launch.Task, w.launch.Attempt
-	if !w.vacateFolder(w.containerName()).Offered() {
+	if !w.deps.VacateFolder(w.containerName()).Offered() {
 		return false
 	}
 	known := false
-	_ = w.loop.Look(context.Background(), func(s *mapper.State) {
+	_ = w.deps.Loop.Look(context.Background(), func(s *mapper.State) {
 		t, ok := s.Task(task)
 		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has reported the offer
 	})
 	if !known {
-		w.loop.Post(loop.Fact(model.VacatesOnRequest{At: w.Clock.Now(), Task: task, Attempt: attempt}))
+		w.deps.Loop.Post(loop.Fact(model.VacatesOnRequest{At: w.deps.Clock.Now(), Task: task, Attempt: attempt}))
 	}
 	return true
 }
@@ -99,7 +99,7 @@ func (w *worker) mountVacate(spec *containers.Spec) error {
 	if !w.canVacate() {
 		return nil
 	}
-	f := w.vacateFolder(spec.Name)
+	f := w.deps.VacateFolder(spec.Name)
 	if err := f.Make(w.rec.UID, w.rec.GID); err != nil {
 		return err
 	}
@@ -110,9 +110,9 @@ func (w *worker) mountVacate(spec *containers.Spec) error {
 // container returns the attempt's container in the form of package suspend.
 func (w *worker) container(id string) suspend.Container {
 	name := w.containerName()
-	c := suspend.FindContainer(w.owners.Root(), id, name)
+	c := suspend.FindContainer(w.deps.Processes.Root(), id, name)
 	if leavePath(w.rec.Submit.Env) != "" {
-		c.Leave = string(w.vacateFolder(name))
+		c.Leave = string(w.deps.VacateFolder(name))
 	}
 	return c
 }
@@ -122,20 +122,20 @@ func (w *worker) removeVacate() {
 	if leavePath(w.rec.Submit.Env) == "" {
 		return
 	}
-	if err := os.RemoveAll(string(w.vacateFolder(w.containerName()))); err != nil {
-		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the folder through which the task was asked to leave its GPU could not be removed; the next start does it")
+	if err := os.RemoveAll(string(w.deps.VacateFolder(w.containerName()))); err != nil {
+		w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the folder through which the task was asked to leave its GPU could not be removed; the next start does it")
 	}
 }
 
-// sweepVacate removes the folders of attempts that ended while no daemon ran.
-func (r *Runner) sweepVacate() {
+// SweepVacate removes the folders of attempts that ended while no daemon ran.
+func (d *attemptDeps) SweepVacate() {
 	alive := map[string]bool{}
-	for _, t := range r.loop.State().Tasks() {
+	for _, t := range d.Loop.State().Tasks() {
 		if a := t.Alive(); a != nil {
-			alive[label.ContainerName(r.instance, t.ID, a.N)] = true
+			alive[label.ContainerName(d.Instance, t.ID, a.N)] = true
 		}
 	}
-	dir := filepath.Join(r.opt.DataDir, "leave")
+	dir := filepath.Join(d.DataDir, "leave")
 	list, _ := os.ReadDir(dir) // the folder usually does not exist
 	for _, e := range list {
 		if !alive[e.Name()] {

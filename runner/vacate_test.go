@@ -52,7 +52,7 @@ func TestLeavesByItself(t *testing.T) {
 	g.script("leaves", leaves)
 	ref := g.run(api.Submit{Image: "leaves", Mem: int64(2 * units.GiB), Env: []string{"CARMA_LEAVE=" + leaveTarget}})
 	g.running(ref)
-	folder := g.vacateFolder(label.ContainerName(g.instance, 2, 1))
+	folder := g.attemptDeps.VacateFolder(label.ContainerName(g.instance, 2, 1))
 	g.eventually("it offers to leave", folder.Offered)
 	g.eventually("the core knows", func() bool { rec, err := g.find.Find(ref); return err == nil && rec.Task.Last().Leaves })
 	g.suspend(2)

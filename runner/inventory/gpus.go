@@ -81,6 +81,16 @@ func (g *GPUs) Capacities() (least, most units.Bytes) {
 	return now.least, now.most
 }
 
+// Smallest returns the capacity of the smallest GPU of grants.
+func (g *GPUs) Smallest(grants []model.Grant) (least units.Bytes) {
+	for i, grant := range grants {
+		if c := g.Capacity(grant.GPU); i == 0 || c < least {
+			least = c
+		}
+	}
+	return least
+}
+
 // Ref returns the index and the UUID of a GPU. The index of an unknown GPU is -1.
 func (g *GPUs) Ref(id model.GPUID) api.GPURef {
 	ref := api.GPURef{UUID: string(id), Index: -1}
