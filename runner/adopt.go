@@ -46,7 +46,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		}
 		return "", nil
 	}
-	placed, err := w.deps.Daemon.Restore(ctx, w.rec, c) // the mounts must be in place before the container starts
+	placed, err := w.deps.Places.Restore(ctx, w.rec, c) // the mounts must be in place before the container starts
 	defer placed()
 	if err != nil {
 		return c.ID, err

@@ -11,6 +11,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/console"
+	"carma/runner/containerfiles"
 	"carma/runner/engine"
 	"carma/runner/limiter"
 	"carma/runner/loop"
@@ -235,15 +236,15 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	asked := len(w.rec.Submit.Mounts)
-	host, placed, err := w.deps.Daemon.Place(ctx, w.rec, &spec, asked, len(w.files) > 0)
+	host, placed, err := w.deps.Places.Place(ctx, w.rec, spec.Name, spec.Mounts[:asked], containerfiles.Beside(&spec, asked, len(w.files) > 0))
 	defer placed()
 	if err != nil {
 		return "", err
 	}
 	if w.rec.Submit.Bare() {
-		w.deps.Daemon.Furnish(&spec, w.rec, host)
+		w.deps.Host.Furnish(&spec, w.rec, host)
 	}
-	if err := w.deps.Daemon.AddFiles(&spec, w.files); err != nil {
+	if err := w.deps.Places.Add(&spec, w.files); err != nil {
 		return "", err
 	}
 	if id, err = w.create(ctx, spec); err != nil || id == "" {

@@ -1,20 +1,21 @@
 package runner
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"carma/containers"
 	"carma/mapper/model"
-	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/console"
+	"carma/runner/containerfiles"
 	"carma/runner/deviceaccess"
 	"carma/runner/energy"
 	"carma/runner/engine"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
+	"carma/runner/hostenv"
+	"carma/runner/imagelookup"
 	"carma/runner/inventory"
 	"carma/runner/limiter"
 	"carma/runner/loop"
@@ -29,6 +30,7 @@ import (
 	"carma/runner/suspend/support"
 	"carma/runner/tasklog"
 	"carma/runner/throughput"
+	"carma/runner/usermounts"
 
 	"github.com/rs/zerolog"
 )
@@ -54,6 +56,10 @@ type attemptDeps struct {
 	Limiter    *limiter.Limiter
 	Sharing    *sharing.State
 	Puller     *pull.Puller
+	Images     *imagelookup.Lookup
+	Mounts     *usermounts.Opener
+	Host       *hostenv.Environment   // of tasks without an image
+	Places     *containerfiles.Places // the files of containers
 	Helpers    *helpers.Manager
 	Consoles   *console.Registry
 	Followers  *throughput.Followers
@@ -86,23 +92,8 @@ type attemptDaemon interface {
 	OOMTexts() []string
 	// Grace returns the time that a task gets between the stop signal and the kill.
 	Grace(rec *record.Record) time.Duration
-	// PullPolicy returns the policy that a task requests, or the default.
-	PullPolicy(asked string) string
-	// Near returns nil if the engine sees the same files as the daemon.
-	Near() error
 	// Options returns the container options of a task.
 	Options(rec *record.Record) (containers.ContainerOptions, error)
-	// Place places the user's mounts, the first n of spec, and returns the mounts of the
-	// machine's folders for a task without an image. done removes the places.
-	Place(ctx context.Context, rec *record.Record, spec *containers.Spec, n int, files bool) (host []containers.Mount, done func(), err error)
-	// Restore places the mounts of a container that an earlier daemon has created.
-	Restore(ctx context.Context, rec *record.Record, c *containers.Container) (done func(), err error)
-	// Furnish completes the container of a task without an image.
-	Furnish(spec *containers.Spec, rec *record.Record, host []containers.Mount)
-	// AddFiles gives a container the files of its suite.
-	AddFiles(spec *containers.Spec, files []api.SuiteFile) error
-	// MakeHostImage makes the image of tasks without an image.
-	MakeHostImage(ctx context.Context) error
 }
 
 // setAttemptDeps sets what the attempts share.
@@ -111,7 +102,7 @@ func (r *Runner) setAttemptDeps() {
 		Driver: r.Driver, Engine: r.engine, Source: r.GPUs, Clock: r.Clock, Log: r.Log, Logs: r.Logs,
 		Loop: r.loop, Records: r.records, Monitor: r.monitor, Energy: r.energy,
 		GPUs: r.gpus, Attachment: r.attaching, Access: r.access, Processes: r.owners, Ports: r.ports, Memory: r.hostMem,
-		Limiter: r.limiter, Sharing: r.sharing, Puller: r.pull, Helpers: r.helpers,
+		Limiter: r.limiter, Sharing: r.sharing, Puller: r.pull, Images: r.images, Mounts: r.userMounts, Host: r.host, Places: r.places, Helpers: r.helpers,
 		Consoles: r.consoles, Followers: r.followers, Output: r.keeping,
 		Reconciled: r.reconciler.Done, Running: &r.attempts, Daemon: attemptParts{r},
 		Instance: r.instance, DataDir: r.opt.DataDir, Attach: r.opt.Attach, NearCPUs: r.opt.NearCPUs, Init: r.opt.Init,
@@ -128,28 +119,6 @@ func (p attemptParts) OOMTexts() []string { return p.r.live().OOMTexts }
 
 func (p attemptParts) Grace(rec *record.Record) time.Duration { return p.r.grace(rec) }
 
-func (p attemptParts) PullPolicy(asked string) string { return p.r.pullPolicy(asked) }
-
-func (p attemptParts) Near() error { return p.r.engineNear() }
-
 func (p attemptParts) Options(rec *record.Record) (containers.ContainerOptions, error) {
 	return p.r.containerOptions(p.r.users(rec.UID, rec.GID), rec.Submit)
 }
-
-func (p attemptParts) Place(ctx context.Context, rec *record.Record, spec *containers.Spec, n int, files bool) ([]containers.Mount, func(), error) {
-	return p.r.place(ctx, rec, spec.Name, spec.Mounts[:n], besideOf(spec, n, files))
-}
-
-func (p attemptParts) Restore(ctx context.Context, rec *record.Record, c *containers.Container) (func(), error) {
-	return p.r.restoreMounts(ctx, rec, c)
-}
-
-func (p attemptParts) Furnish(spec *containers.Spec, rec *record.Record, host []containers.Mount) {
-	p.r.addHostMounts(spec, rec, host)
-}
-
-func (p attemptParts) AddFiles(spec *containers.Spec, files []api.SuiteFile) error {
-	return p.r.addFiles(spec, files)
-}
-
-func (p attemptParts) MakeHostImage(ctx context.Context) error { return p.r.makeHostImage(ctx) }

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strconv"
 
+	"carma/containers/option"
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/helpers"
 	"carma/runner/loop"
 	"carma/runner/machine"
 	"carma/runner/pull"
@@ -77,15 +79,17 @@ func (r *Runner) take(ctx context.Context, who request.Caller, s api.Submission)
 	}
 	in := &submissionBatch{who: who, group: s.Group}
 	var warn []string
-	mayMount, onHost := r.mountCheck(ctx, who), r.hostCheck(ctx, who)
+	mayMount, onHost := r.userMounts.Check(ctx, who), r.host.Check(ctx, who)
 	place := r.authz.Placement(ctx, who, r.find.Referred)
 	for i, t := range s.Tasks {
 		if err := place(&t); err != nil {
 			return nil, nil, inTask(s, i, err)
 		}
-		t, err := onHost(t)
-		if err != nil {
-			return nil, nil, inTask(s, i, err)
+		if t.Bare() && t.Check() == nil && checkTexts(t) == nil { // prepare refuses the others
+			var err error
+			if t, err = onHost(t); err != nil {
+				return nil, nil, inTask(s, i, err)
+			}
 		}
 		c, w, err := r.prepare(ctx, who, t)
 		if err == nil {
@@ -280,4 +284,41 @@ func placeInArray(rec *record.Record, first model.TaskID) []string {
 			fmt.Sprintf("CARMA_ARRAY_COUNT=%d", a.Count), fmt.Sprintf("CARMA_ARRAY_MIN=%d", a.Min), fmt.Sprintf("CARMA_ARRAY_MAX=%d", a.Max))
 	}
 	return env
+}
+
+// keepCredentials keeps the submitter's credentials for the tasks whose image could not be
+// looked up.
+func (r *Runner) keepCredentials(by pull.Credentials, recs []*record.Record) {
+	var waiting []int64
+	for _, rec := range recs {
+		if rec.ImageID == "" && !rec.Submit.Bare() {
+			waiting = append(waiting, int64(rec.ID()))
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	r.pull.Keep(waiting, by, func(task int64) bool {
+		rec, _ := r.records.Get(model.TaskID(task))
+		return rec != nil && !rec.Task.Phase.Finished()
+	})
+}
+
+// checkFiles refuses a task if its mounts collide with a file that it gets from its suite.
+func (r *Runner) checkFiles(who request.Caller, group string, s *api.Submit) error {
+	if group == "" || s.Part == "" {
+		return nil
+	}
+	_, files := r.helpers.Join(ownerOf(who), group, s.Part, "")
+	c := helpers.Covered{}
+	for _, m := range s.Mounts {
+		c.Mounts = append(c.Mounts, m.Target)
+	}
+	for _, t := range option.Each(s.Tmpfs, option.ParseTmpfs) {
+		c.Tmpfs = append(c.Tmpfs, t.Target)
+	}
+	if err := helpers.CheckFiles(files, c); err != nil {
+		return request.Errorf(422, "%v", err)
+	}
+	return nil
 }

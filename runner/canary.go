@@ -131,7 +131,7 @@ func (r *Runner) createCanary(ctx context.Context, spec containers.Spec) (id str
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errNoCanary, err)
 	}
-	if err := r.importImage(ctx, tar); err != nil {
+	if err := r.engine.Import(ctx, tar); err != nil {
 		if containers.MachineFault(err.Error()) {
 			return "", err
 		}

@@ -19,6 +19,7 @@ import (
 	"carma/runner/ports"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/usermounts"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,7 +49,7 @@ func (f Fittings) check() error {
 func (r *Runner) checkContainerOptions(ctx context.Context, who request.Caller, s api.Submit) error {
 	o, err := r.containerOptions(who, s)
 	if err == nil {
-		err = ports.Check(s.Ports, mayMountAll(who.UID))
+		err = ports.Check(s.Ports, usermounts.MayMountAll(who.UID))
 	}
 	if err != nil {
 		return err
@@ -193,7 +194,7 @@ func groupsOf(who request.Caller, names []string) (list []string, err error) {
 		if n < 0 || n > 1<<31-2 {
 			return nil, request.Errorf(422, "--group-add %s: that is not the number of a group", name)
 		}
-		if !mayMountAll(who.UID) && n != who.GID && !slices.Contains(who.GIDs, n) {
+		if !usermounts.MayMountAll(who.UID) && n != who.GID && !slices.Contains(who.GIDs, n) {
 			return nil, request.Errorf(403, "--group-add %s: you are not in that group on this machine; id -Gn lists yours", name)
 		}
 		if number := strconv.Itoa(n); !slices.Contains(list, number) {

@@ -40,7 +40,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check { return r.doctor.Check
 // facts returns what only the daemon knows about the things that doctor checks.
 func (r *Runner) facts(ctx context.Context) doctor.Facts {
 	f := doctor.Facts{
-		GPUs: r.doctorGPUs(), Elsewhere: r.live().Bounds.Elsewhere, AllowedMounts: r.live().AllowedMounts, Near: r.engineNear(),
+		GPUs: r.doctorGPUs(), Elsewhere: r.live().Bounds.Elsewhere, AllowedMounts: r.live().AllowedMounts, Near: r.userMounts.SameFiles(),
 		Output: r.keeping.Doctor(), Messages: r.channels.Check(),
 	}
 	f.Attach, f.AttachWhy, f.AttachErr = r.attaching.Mode()

@@ -32,7 +32,7 @@ func TestFilesShown(t *testing.T) {
 	if _, err := g.PutSuite(g.ctx(), ann, "lab", s, true); err != nil {
 		t.Errorf("while the engine is away: %v", err)
 	}
-	if err := g.canGiveFiles(); err != nil {
+	if err := g.places.CanGive(); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/runner/api"
+	"carma/runner/containerfiles"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -228,14 +229,14 @@ func TestBareWho(t *testing.T) {
 	} {
 		g.live().HostTasks = may
 		for i, who := range []request.Caller{annAt(home), member, oper} {
-			switch err := g.mayRunBare(who); {
+			switch err := g.host.MayRun(who); {
 			case want[i] == "" && err != nil, want[i] != "" && (err == nil || !strings.Contains(err.Error(), want[i])):
 				t.Errorf("host-tasks %q, %s of %v: %v", may, who.Name, who.Groups, err)
 			}
 		}
 	}
 	g.live().HostTasks = "none" // after the submission
-	_, done, err := g.place(g.ctx(), &record.Record{Submit: s, UID: ann.UID, GID: ann.GID}, "carma-1", nil, ownMounts{})
+	_, done, err := g.places.Place(g.ctx(), &record.Record{Submit: s, UID: ann.UID, GID: ann.GID}, "carma-1", nil, containerfiles.Extra{})
 	if done(); !errors.Is(err, containers.ErrInvalid) || !strings.Contains(err.Error(), "runs no tasks without an image") {
 		t.Errorf("at the launch: %v", err)
 	}

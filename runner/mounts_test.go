@@ -13,7 +13,6 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/runner/api"
-	"carma/runner/request"
 )
 
 // near is an engine that may or may not see the daemon's files. It checks the mounts when it
@@ -121,23 +120,6 @@ func TestMountsAreHeldAgain(t *testing.T) {
 	}
 	seen("hers", "hers now")
 	g.eventually("nothing is left for the engine", func() bool { return n.look() == "[]" })
-}
-
-// TestMountsOfHangingFiles: a file system that does not answer is not counted as the task's
-// fault, and the error asks the user to try again.
-func TestMountsOfHangingFiles(t *testing.T) {
-	long(t)
-	t.Parallel()
-	g := newRig(t)
-	for range maxOpening {
-		g.opening <- struct{}{}
-	}
-	g.script("ok", printing(0))
-	_, err := g.Submit(g.ctx(), request.Caller{UID: 20001, GID: 20001, Name: "ann"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: "/tmp", Target: "/m"}}})
-	var refused *request.Error
-	if !errors.As(err, &refused) || refused.Status != 503 || !strings.Contains(refused.Text, "-v /tmp: its file system does not answer; try again when it does") {
-		t.Errorf("%v", err)
-	}
 }
 
 // TestCheckMounts checks that doctor reports if mounts cannot be protected, with the fix.

@@ -14,6 +14,7 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/containerfiles"
 	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/record"
@@ -163,13 +164,13 @@ func (r *Runner) findNetwork(ctx context.Context, rec *record.Record) (*models.C
 	for _, m := range sub.Mounts {
 		request.Mounts = append(request.Mounts, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: true})
 	}
-	host, placed, err := r.place(ctx, rec, name, request.Mounts, ownMounts{})
+	host, placed, err := r.places.Place(ctx, rec, name, request.Mounts, containerfiles.Extra{})
 	defer placed()
 	if err != nil {
 		return nil, err
 	}
 	if sub.Bare() {
-		if err := r.furnishProbe(ctx, rec, &request, host); err != nil {
+		if err := r.host.FurnishProbe(ctx, rec, &request, host); err != nil {
 			return nil, err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"carma/runner/audit"
 	"carma/runner/clock"
 	"carma/runner/console"
+	"carma/runner/containerfiles"
 	"carma/runner/control"
 	"carma/runner/deviceaccess"
 	"carma/runner/doctor"
@@ -26,6 +27,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/history"
+	"carma/runner/hostenv"
 	"carma/runner/imagelookup"
 	"carma/runner/inventory"
 	"carma/runner/limiter"
@@ -49,6 +51,7 @@ import (
 	"carma/runner/throughput"
 	"carma/runner/trial"
 	"carma/runner/usage"
+	"carma/runner/usermounts"
 	"carma/runner/waitreason"
 
 	"golang.org/x/sync/errgroup"
@@ -93,7 +96,9 @@ type Runner struct {
 	access     *deviceaccess.Watcher
 	suspending *support.Support
 	users      func(uid, gid int) request.Caller // looks up a user of the system
-	opening    chan struct{}                     // one token for each check of a user's files
+	userMounts *usermounts.Opener
+	host       *hostenv.Environment
+	places     *containerfiles.Places // the files of containers beside their images
 	keeping    *storedoutput.Health
 	expected   expectations
 	followers  *throughput.Followers // read the progress of running attempts
@@ -153,7 +158,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		timelines: timelines{turn: semaphore.NewWeighted(1)},
 		users:     request.LookupCaller,
 		keeping:   storedoutput.NewHealth(deps.Logs, deps.Journal, deps.Log),
-		opening:   make(chan struct{}, maxOpening),
 	}
 	r.authz = r.newAuthorizer(os.Geteuid())
 	host, _ := os.Hostname()
@@ -205,6 +209,17 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Loop: r.loop, Find: r.find, Authz: r.authz, GPUs: r.gpus, Logs: deps.Logs, Reread: r.monitor.Wake, Grace: r.grace, NoSuspending: opt.NoSuspending,
 	})
 	r.history = history.New(history.Config{Journal: deps.Journal, Find: r.find, Authz: r.authz, GPUs: r.gpus, Clock: deps.Clock, Waited: r.waited, Why: r.Why})
+	users := func(uid, gid int) request.Caller { return r.users(uid, gid) }
+	r.userMounts = usermounts.New(usermounts.Config{Driver: r.Driver, MountDir: opt.MountDir, Allowed: func() []string { return r.live().AllowedMounts }})
+	r.host = hostenv.New(hostenv.Config{
+		Driver: r.Driver, Engine: r.engine, Authz: r.authz, Opener: r.userMounts, Users: users, MountDir: opt.MountDir, Init: opt.Init,
+		Settings: func() hostenv.Settings {
+			return hostenv.Settings{Tasks: r.live().HostTasks, Folders: r.live().HostFolders}
+		},
+	})
+	r.places = containerfiles.New(containerfiles.Config{
+		Driver: r.Driver, Opener: r.userMounts, Host: r.host, Users: users, MountDir: opt.MountDir, DataDir: opt.DataDir, Instance: r.instance, Work: r.work, Log: r.Log,
+	})
 	r.trials = trial.New(r.Driver, r.instance)
 	r.newDoctor()
 	if err := r.load(); err != nil {
@@ -213,7 +228,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if r.pull, err = pull.New(r.Driver, metaStore{r}); err != nil {
 		return nil, err
 	}
-	r.images = imagelookup.New(r.Driver, r.engine, r.pull)
+	r.images = imagelookup.New(r.Driver, r.engine, r.pull, func() string { return r.live().Pull })
 	if r.helpers, err = r.newHelpers(); err != nil {
 		return nil, err
 	}
@@ -292,7 +307,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	})
 	r.side.Go(func() { tuneGC(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
-	r.sweepMounts()
+	r.places.Sweep(r.loop.State(), r.helpers.Has)
 	r.attemptDeps.SweepVacate()
 	r.side.Go(func() { r.helpers.Run(r.work) })
 	r.side.Go(func() {

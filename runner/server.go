@@ -13,6 +13,7 @@ import (
 	"carma/runner/request"
 	"carma/runner/rights"
 	"carma/runner/server"
+	"carma/runner/usermounts"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -21,7 +22,7 @@ import (
 func (r *Runner) newServer() *server.Server {
 	return server.New(server.Config{
 		API: r.Handler, Guard: r.guarded, BeginStop: r.loop.BeginStop, Log: r.Log,
-		Connections: func() int { return r.live().PerUser.Connections }, Unlimited: mayMountAll,
+		Connections: func() int { return r.live().PerUser.Connections }, Unlimited: usermounts.MayMountAll,
 		Caller:      func(uid, gid int) request.Caller { return r.users(uid, gid) },
 		Administers: func(who request.Caller) bool { return r.authz.Administers(who) },
 	})

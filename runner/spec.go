@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/containerfiles"
 	"carma/runner/helpers"
 	"carma/runner/label"
 	"carma/runner/loop"
@@ -71,7 +72,7 @@ func (w *worker) spec() (containers.Spec, error) {
 	if w.rec.UID != 0 && !rights.OfCluster(w.rec.UID) {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
-	spec.Mounts = bindMounts(w.rec)
+	spec.Mounts = containerfiles.Mounts(w.rec)
 	if err := w.mountVacate(&spec); err != nil {
 		return containers.Spec{}, err
 	}
@@ -122,12 +123,12 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 	}()
 	_, err = w.deps.Engine.Retry(ctx, func() (err error) { id, err = w.deps.Driver.Create(ctx, spec); return err })
 	if errors.Is(err, containers.ErrNotFound) && w.rec.Submit.Bare() {
-		if err = w.deps.Daemon.MakeHostImage(ctx); err == nil {
+		if err = w.deps.Host.MakeImage(ctx); err == nil {
 			_, err = w.deps.Engine.Retry(ctx, func() (err error) { id, err = w.deps.Driver.Create(ctx, spec); return err })
 		}
 		return id, err
 	}
-	if !errors.Is(err, containers.ErrNotFound) || w.deps.Daemon.PullPolicy(w.rec.Submit.Pull) == "never" {
+	if !errors.Is(err, containers.ErrNotFound) || w.deps.Images.Policy(w.rec.Submit.Pull) == "never" {
 		return id, err
 	}
 	// The task was accepted while the engine was down, or the image was removed

@@ -19,10 +19,12 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/engine"
+	"carma/runner/hostenv"
 	"carma/runner/limits"
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
+	"carma/runner/usermounts"
 )
 
 var taskName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
@@ -56,7 +58,7 @@ func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) 
 	var image containers.Image
 	var err error
 	if !s.Bare() {
-		image, err = r.images.Find(ctx, who.UID, s.Image, r.pullPolicy(s.Pull), pull.CredentialsFrom(ctx))
+		image, err = r.images.Find(ctx, who.UID, s.Image, r.images.Policy(s.Pull), pull.CredentialsFrom(ctx))
 	}
 	if unknown := unknownImage(ctx, err); unknown != "" {
 		warn, err = append(warn, unknown), nil
@@ -162,7 +164,7 @@ func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
 	if wrong := s.Check(); wrong != nil {
 		return request.Errorf(422, "%v", wrong)
 	}
-	if strings.HasPrefix(s.Image, hostImages) {
+	if strings.HasPrefix(s.Image, hostenv.ImagePrefix) {
 		return request.Errorf(422, "image %s: it is carma's own, for tasks without an image; write --host in its place", s.Image)
 	}
 	if err := firstError(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
@@ -193,7 +195,7 @@ func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
 			return err
 		}
 	}
-	return checkMountPaths(s.Mounts)
+	return usermounts.CheckPaths(s.Mounts)
 }
 
 // checkNoGPU refuses options that a task without a GPU cannot have.

@@ -8,6 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/containerfiles"
 	"carma/runner/engine"
 	"carma/runner/helpers"
 	"carma/runner/journal"
@@ -18,6 +19,7 @@ import (
 	"carma/runner/retention"
 	"carma/runner/rights"
 	"carma/runner/storedoutput"
+	"carma/runner/usermounts"
 )
 
 // newHelpers returns the manager of the suites' helpers.
@@ -39,8 +41,8 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 		Machine: helperBooks{r}, Booked: helperBooks{r}.suites(),
 		Bound:   func(spec *containers.Spec, s *api.Submit) { r.live().Bounds.BoundHelper(spec, *s) },
 		Place:   r.placeHelper,
-		Give:    r.giveFiles,
-		Shown:   r.canGiveFiles,
+		Give:    r.places.Give,
+		Shown:   r.places.CanGive,
 		Unplace: func(o helpers.Owner, name string) { r.unplaceHelper(o, name) },
 		Keep:    r.helperOut.Keep,
 		Newest:  r.Journal.MaxTaskID,
@@ -99,12 +101,12 @@ func helperRecord(o helpers.Owner, n int) *record.Record {
 // checked folders.
 func (r *Runner) placeHelper(ctx context.Context, o helpers.Owner, spec *containers.Spec, files bool) error {
 	n := len(spec.Mounts)
-	_, _, err := r.place(ctx, helperRecord(o, n), spec.Name, spec.Mounts, besideOf(spec, n, files))
+	_, _, err := r.places.Place(ctx, helperRecord(o, n), spec.Name, spec.Mounts, containerfiles.Beside(spec, n, files))
 	return err
 }
 
 func (r *Runner) unplaceHelper(o helpers.Owner, name string) {
-	r.unplace(r.work, helperRecord(o, 1), name)
+	r.places.Remove(r.work, helperRecord(o, 1), name)
 }
 
 // runEnded reports whether the owner has submitted the group of a suite since it
@@ -136,7 +138,7 @@ func (r *Runner) PutSuite(ctx context.Context, who request.Caller, name string, 
 	if r.draining.Load() && !check {
 		return api.SuiteState{}, request.Errorf(503, "this daemon starts nothing more: it is being drained")
 	}
-	mayMount := r.mountCheck(ctx, who)
+	mayMount := r.userMounts.Check(ctx, who)
 	for i := range s.Helpers {
 		h := &s.Helpers[i]
 		err := firstError(r.checkHelper(who, h), mayMount(h.Container.Mounts))
@@ -165,7 +167,7 @@ func (r *Runner) checkHelper(who request.Caller, h *api.Helper) error {
 	if wrong := s.Check(); wrong != nil {
 		return request.Errorf(422, "%v", wrong)
 	}
-	return firstError(checkTexts(s), r.live().Bounds.Check(s), checkMountPaths(s.Mounts))
+	return firstError(checkTexts(s), r.live().Bounds.Check(s), usermounts.CheckPaths(s.Mounts))
 }
 
 // refusedHelpers converts a refusal of package helpers to an API error.

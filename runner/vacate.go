@@ -60,7 +60,7 @@ func (d *attemptDeps) VacateFolder(container string) leave.Folder {
 // only the GPUs that it was launched on, so it resumes on these.
 func (w *worker) canVacate() bool {
 	o := w.deps.Suspending
-	return o != nil && !o.Off && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.deps.Daemon.Near() == nil
+	return o != nil && !o.Off && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.deps.Mounts.SameFiles() == nil
 }
 
 // offerEvery is the time between two checks whether a program offers to vacate.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -216,6 +217,21 @@ func (e *Health) Retry(ctx context.Context, f func() error) (outages int, err er
 			return outages, ctx.Err()
 		}
 	}
+}
+
+// Import brings an image of carma's own onto the machine.
+func (e *Health) Import(ctx context.Context, tar []byte) error {
+	maker, ok := As[containers.Importer](e.driver)
+	if !ok {
+		return fmt.Errorf("%w: driver %s cannot make carma's own images", containers.ErrInvalid, e.driver.Name())
+	}
+	_, err := e.Retry(ctx, func() error {
+		return Within(ctx, CreateLimit, "make image", func(ctx context.Context) error {
+			_, err := maker.Import(ctx, bytes.NewReader(tar))
+			return err
+		})
+	})
+	return err
 }
 
 // SilentAfter reports whether the engine did not answer at some time after t.

@@ -19,12 +19,21 @@ type Lookup struct {
 	driver containers.Driver
 	engine *engine.Health
 	pull   *pull.Puller
+	policy func() string // the default pull policy
 	cache  cache
 }
 
-// New returns a lookup of the images of an engine.
-func New(driver containers.Driver, health *engine.Health, puller *pull.Puller) *Lookup {
-	return &Lookup{driver: driver, engine: health, pull: puller}
+// New returns a lookup of the images of an engine. policy returns the default pull policy.
+func New(driver containers.Driver, health *engine.Health, puller *pull.Puller, policy func() string) *Lookup {
+	return &Lookup{driver: driver, engine: health, pull: puller, policy: policy}
+}
+
+// Policy returns the pull policy that a task asks for, or the default.
+func (l *Lookup) Policy(asked string) string {
+	if asked != "" {
+		return asked
+	}
+	return l.policy()
 }
 
 // Find finds an image for a caller with credentials, and fetches it if the pull policy says

@@ -1,4 +1,4 @@
-package runner
+package containerfiles
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownMounts describes what a container has in addition to a user's mounts.
-type ownMounts struct {
+// Extra describes what a container has in addition to a user's mounts.
+type Extra struct {
 	// files is set if the container gets files of its suite, so that root must not be
 	// able to write to the mounts.
 	files bool
@@ -35,9 +35,9 @@ type point struct {
 // enginePoints are files that the engine mounts in every container.
 var enginePoints = []point{{"/etc/hosts", false}, {"/etc/hostname", false}, {"/etc/resolv.conf", false}}
 
-// besideOf describes what a container has in addition to the first n of its mounts.
-func besideOf(spec *containers.Spec, n int, files bool) ownMounts {
-	in := ownMounts{files: files}
+// Beside describes what a container has in addition to the first n of its mounts.
+func Beside(spec *containers.Spec, n int, files bool) Extra {
+	in := Extra{files: files}
 	folder := func(path string) { in.points = append(in.points, point{path, true}) }
 	if spec.WorkDir != "" {
 		folder(spec.WorkDir)
@@ -63,7 +63,7 @@ func besideOf(spec *containers.Spec, n int, files bool) ownMounts {
 // makePoints makes the mount points and the working folder that lie in a user's mounts
 // and are missing there, as that user. The runtime would make them as root, which it
 // cannot in these mounts.
-func (in ownMounts) makePoints(u mounts.User, list []containers.Mount, sources []*mounts.Source) error {
+func (in Extra) makePoints(u mounts.User, list []containers.Mount, sources []*mounts.Source) error {
 	points := slices.Concat(enginePoints, in.points)
 	for i, m := range list {
 		points = append(points, point{m.Target, sources[i].IsDir()})

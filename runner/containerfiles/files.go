@@ -1,4 +1,4 @@
-package runner
+package containerfiles
 
 import (
 	"errors"
@@ -11,22 +11,21 @@ import (
 	"carma/runner/engine"
 	"carma/runner/helpers"
 	"carma/runner/mounts"
-	"carma/runner/request"
 )
 
 // suiteFiles keeps the secrets, configs and copied files of suites. They are in the data
 // folder, which survives a restart of the machine, because the engine then restarts
 // helpers before the daemon runs.
-func (r *Runner) suiteFiles() mounts.Files {
-	return mounts.Files{Dir: filepath.Join(r.opt.DataDir, "suite-files")}
+func (p *Places) suiteFiles() mounts.Files {
+	return mounts.Files{Dir: filepath.Join(p.cfg.DataDir, "suite-files")}
 }
 
-// canGiveFiles returns nil if the engine can mount files of the daemon. An engine that
+// CanGive returns nil if the engine can mount files of the daemon. An engine that
 // does not answer may be able to.
-func (r *Runner) canGiveFiles() error {
-	near, ok := engine.As[containers.Near](r.Driver)
+func (p *Places) CanGive() error {
+	near, ok := engine.As[containers.Near](p.cfg.Driver)
 	if !ok {
-		return fmt.Errorf("the engine %s cannot mount files of this machine; write them into the image", r.Driver.Name())
+		return fmt.Errorf("the engine %s cannot mount files of this machine; write them into the image", p.cfg.Driver.Name())
 	}
 	err := near.SameFiles()
 	switch {
@@ -38,16 +37,16 @@ func (r *Runner) canGiveFiles() error {
 	return err
 }
 
-// giveFiles writes the files of a container and returns the mounts that show them.
-func (r *Runner) giveFiles(name string, files []api.SuiteFile) (shown []containers.Mount, err error) {
-	if err := r.canGiveFiles(); err != nil {
+// Give writes the files of a container and returns the mounts that show them.
+func (p *Places) Give(name string, files []api.SuiteFile) (shown []containers.Mount, err error) {
+	if err := p.CanGive(); err != nil {
 		return nil, fmt.Errorf("%w: secrets and configs: %w", containers.ErrInvalid, err)
 	}
 	list := make([]mounts.File, len(files))
 	for i, f := range files {
 		list[i] = mounts.File{Content: f.Content, UID: f.UID, GID: f.GID, Mode: f.Mode, Kept: f.Writable}
 	}
-	paths, err := r.suiteFiles().Write(name, list)
+	paths, err := p.suiteFiles().Write(name, list)
 	if errors.Is(err, mounts.ErrOwner) {
 		err = fmt.Errorf("%w: %w", containers.ErrInvalid, err)
 	}
@@ -60,15 +59,15 @@ func (r *Runner) giveFiles(name string, files []api.SuiteFile) (shown []containe
 	return shown, nil
 }
 
-// addFiles gives an attempt's container the files of its suite.
-func (r *Runner) addFiles(spec *containers.Spec, files []api.SuiteFile) error {
+// Add gives an attempt's container the files of its suite.
+func (p *Places) Add(spec *containers.Spec, files []api.SuiteFile) error {
 	if len(files) == 0 {
 		return nil
 	}
 	if err := helpers.CheckFiles(files, covered(spec)); err != nil {
 		return fmt.Errorf("%w: %w", containers.ErrInvalid, err)
 	}
-	shown, err := r.giveFiles(spec.Name, files)
+	shown, err := p.Give(spec.Name, files)
 	spec.Mounts = append(spec.Mounts, shown...)
 	return err
 }
@@ -87,23 +86,4 @@ func covered(spec *containers.Spec) (c helpers.Covered) {
 		}
 	}
 	return c
-}
-
-// checkFiles refuses a task if its mounts collide with a file that it gets from its suite.
-func (r *Runner) checkFiles(who request.Caller, group string, s *api.Submit) error {
-	if group == "" || s.Part == "" {
-		return nil
-	}
-	_, files := r.helpers.Join(ownerOf(who), group, s.Part, "")
-	c := helpers.Covered{}
-	for _, m := range s.Mounts {
-		c.Mounts = append(c.Mounts, m.Target)
-	}
-	for _, t := range option.Each(s.Tmpfs, option.ParseTmpfs) {
-		c.Tmpfs = append(c.Tmpfs, t.Target)
-	}
-	if err := helpers.CheckFiles(files, c); err != nil {
-		return request.Errorf(422, "%v", err)
-	}
-	return nil
 }

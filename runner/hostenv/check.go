@@ -1,4 +1,4 @@
-package runner
+package hostenv
 
 import (
 	"context"
@@ -10,15 +10,16 @@ import (
 	"carma/runner/api"
 	"carma/runner/mounts"
 	"carma/runner/request"
+	"carma/runner/usermounts"
 
 	"golang.org/x/sys/unix"
 )
 
-// hostCheck returns a function that checks a submitted task without an image: whether its
+// Check returns a function that checks a well-formed task without an image: whether its
 // submitter may run it, and whether it will see its working folder and its environment.
 // The function returns the task with a working folder that the container has. It only
 // reports mistakes early, since the folders of a task are decided at its launch.
-func (r *Runner) hostCheck(ctx context.Context, who request.Caller) func(api.Submit) (api.Submit, error) {
+func (e *Environment) Check(ctx context.Context, who request.Caller) func(api.Submit) (api.Submit, error) {
 	type places struct {
 		conda, venv, workDir string
 		init                 bool
@@ -29,13 +30,10 @@ func (r *Runner) hostCheck(ctx context.Context, who request.Caller) func(api.Sub
 	}
 	known := map[places]result{}
 	return func(s api.Submit) (api.Submit, error) {
-		if !s.Bare() || s.Check() != nil || checkTexts(s) != nil { // other checks refuse the task
-			return s, nil
-		}
 		at := places{s.Conda, s.Venv, s.WorkDir, s.Init}
 		have, ok := known[at]
 		if !ok {
-			have.workDir, have.err = r.checkHost(ctx, who, s)
+			have.workDir, have.err = e.checkHost(ctx, who, s)
 			known[at] = have
 		}
 		s.WorkDir = have.workDir
@@ -45,7 +43,7 @@ func (r *Runner) hostCheck(ctx context.Context, who request.Caller) func(api.Sub
 
 // hostFolders are the folders that a task without an image sees.
 type hostFolders struct {
-	r      *Runner
+	env    *Environment
 	who    request.Caller
 	own    []string // folders that the submitter may mount
 	all    []string // own and the machine's folders
@@ -54,11 +52,11 @@ type hostFolders struct {
 
 // checkHost checks the needs of a task without an image on the machine, and returns its
 // working folder.
-func (r *Runner) checkHost(ctx context.Context, who request.Caller, s api.Submit) (workDir string, err error) {
-	if err := r.mayRunBare(who); err != nil {
+func (e *Environment) checkHost(ctx context.Context, who request.Caller, s api.Submit) (workDir string, err error) {
+	if err := e.MayRun(who); err != nil {
 		return "", err
 	}
-	if s.Init && r.opt.Init == "" {
+	if s.Init && e.cfg.Init == "" {
 		return "", request.Errorf(422, "--init: carma-init is not there; it belongs beside carma (make build)")
 	}
 	for option, path := range map[string]string{"--conda": s.Conda, "--venv": s.Venv} {
@@ -66,13 +64,13 @@ func (r *Runner) checkHost(ctx context.Context, who request.Caller, s api.Submit
 			return "", request.Errorf(422, "%s %s: not the full path of a folder; carma run finds an environment by its name", option, path)
 		}
 	}
-	list, err := r.exposeHost(ctx, who, &s, openLimit)
-	look := &hostFolders{r: r, who: who, mounts: s.Mounts}
+	list, err := e.Expose(ctx, who, &s, usermounts.SubmitLimit)
+	look := &hostFolders{env: e, who: who, mounts: s.Mounts}
 	for _, f := range list {
-		if look.all = append(look.all, f.target); !f.source.ReadOnly {
-			look.own = append(look.own, f.target)
+		if look.all = append(look.all, f.Target); !f.Source.ReadOnly {
+			look.own = append(look.own, f.Target)
 		}
-		f.source.Close()
+		f.Source.Close()
 	}
 	if err != nil {
 		return "", request.Errorf(503, "no task without an image: %v", err)
@@ -97,7 +95,7 @@ func (l *hostFolders) mounted(path string) bool {
 
 // open opens a file or folder that the task sees, as its submitter.
 func (l *hostFolders) open(ctx context.Context, path string) (real string, dir bool, err error) {
-	s, err := l.r.openMount(ctx, l.who, l.all, path, openLimit)
+	s, err := l.env.cfg.Opener.Open(ctx, l.who, l.all, path, usermounts.SubmitLimit)
 	if err != nil {
 		return "", false, err
 	}
@@ -116,7 +114,7 @@ func (l *hostFolders) refuse(what string, err error) error {
 		return request.Errorf(403, "%s: you cannot reach it yourself (permission denied)", what)
 	case errors.Is(err, unix.ENOENT):
 		return request.Errorf(422, "%s: there is no such file or folder", what)
-	case errors.Is(err, errFilesHang):
+	case errors.Is(err, usermounts.ErrHang):
 		return request.Errorf(503, "%s: %v", what, err)
 	}
 	return request.Errorf(422, "%s: %v", what, err)
