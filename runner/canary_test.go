@@ -158,40 +158,11 @@ func TestReadyFollowsCanary(t *testing.T) {
 	}
 }
 
-// TestCanaryOutcomes checks that only a start failure through the engine's fault counts against
-// the engine.
-func TestCanaryOutcomes(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(g *rig)
-		want   model.CanaryOutcome
-	}{
-		"starts":            {func(*rig) {}, model.CanaryStarted},
-		"start fails":       {func(g *rig) { g.engine.FailAll(containerstest.OpStart, errors.New("new")) }, model.CanaryFailed},
-		"disk full":         {func(g *rig) { g.engine.FailAll(containerstest.OpImport, errors.New("no space left on device")) }, model.CanaryFailed},
-		"image refused":     {func(g *rig) { g.engine.FailAll(containerstest.OpImport, errors.New("plugin says no")) }, model.CanaryMissing},
-		"request refused":   {func(g *rig) { g.engine.FailAll(containerstest.OpCreate, containers.ErrInvalid) }, model.CanaryMissing},
-		"program fails":     {func(g *rig) { g.script(bare.CanaryImage, printing(3)) }, model.CanaryMissing},
-		"no program":        {func(g *rig) { g.opt.Init = "/nowhere/carma-init" }, model.CanaryMissing},
-		"no program at all": {func(g *rig) { g.opt.Init = "" }, model.CanaryMissing},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := newRig(t, withCanary, c.change)
-			got, fault := g.tryCanary(g.ctx())
-			if got != c.want || (fault != nil) != (got == model.CanaryFailed) {
-				t.Errorf("%s, %+v", got, fault)
-			}
-			if list, err := g.engine.List(g.ctx(), nil); err != nil || len(list) != 0 {
-				t.Errorf("left over: %+v, %v", list, err)
-			}
-		})
-	}
-}
-
 // TestCanarySwept checks that the next daemon removes the canary of a killed daemon.
 func TestCanarySwept(t *testing.T) {
 	g := newRig(t, withCanary)
 	g.script(bare.CanaryImage, untilStopped)
-	id, err := g.engine.Create(g.ctx(), g.canarySpec("carma-"+g.instance+"-canary-killed"))
+	id, err := g.engine.Create(g.ctx(), g.canary.Spec("carma-"+g.instance+"-canary-killed"))
 	if err == nil {
 		err = g.engine.Start(g.ctx(), id)
 	}

@@ -34,7 +34,7 @@ func (h *hooks) EndBatch(changed []*record.Record) {
 		h.probeIfDue(rec)
 	}
 	h.trouble.Set(h.findProblems())
-	h.startCanaryIfDue()
+	h.canary.StartIfDue(h.work, &h.side)
 }
 
 // Ended implements [loop.Hooks]: the loop of a draining daemon ends some seconds after the

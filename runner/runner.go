@@ -16,6 +16,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/access"
 	"carma/runner/audit"
+	"carma/runner/canary"
 	"carma/runner/clock"
 	"carma/runner/console"
 	"carma/runner/containerfiles"
@@ -76,8 +77,7 @@ type Runner struct {
 	checked    checked
 	set        atomic.Pointer[Live] // options that can change
 	draining   atomic.Bool
-	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
-	canaryRuns bool
+	canary     *canary.Canary
 	monitor    *monitor.Monitor
 	energy     *energy.Accounts
 	images     *imagelookup.Lookup
@@ -221,6 +221,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Driver: r.Driver, Opener: r.userMounts, Host: r.host, Users: users, MountDir: opt.MountDir, DataDir: opt.DataDir, Instance: r.instance, Work: r.work, Log: r.Log,
 	})
 	r.trials = trial.New(r.Driver, r.instance)
+	r.canary = canary.New(canary.Config{
+		Program: opt.Init, Instance: r.instance, Driver: r.Driver, Engine: r.engine, Trials: r.trials, Loop: r.loop, Log: r.Log,
+	})
 	r.newDoctor()
 	if err := r.load(); err != nil {
 		return nil, err
