@@ -16,6 +16,7 @@ import (
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/sse"
 )
 
 const (
@@ -93,7 +94,7 @@ func newDashboardFeed() *dashboardFeed {
 
 // watchLive sends a whole picture, then each change. A viewer that is too slow for the
 // changes gets a whole picture again.
-func (r *Runner) watchLive(ctx context.Context, s *sender) error {
+func (r *Runner) watchLive(ctx context.Context, s *sse.Sender) error {
 	if who, _ := request.CallerFrom(ctx); who.Subject != nil {
 		return r.watchLiveAs(ctx, s)
 	}
@@ -104,7 +105,7 @@ func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 	for {
 		event, seq, changed := r.picturing.next(seen, eyes)
 		if len(event) > 0 {
-			if err := s.write(event); err != nil {
+			if err := s.Write(event); err != nil {
 				return err
 			}
 		}

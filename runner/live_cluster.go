@@ -3,11 +3,13 @@ package runner
 import (
 	"context"
 	"time"
+
+	"carma/runner/sse"
 )
 
 // watchLiveAs does what watchLive does for a user of a cluster, with the tasks that the
 // user may know of.
-func (r *Runner) watchLiveAs(ctx context.Context, s *sender) error {
+func (r *Runner) watchLiveAs(ctx context.Context, s *sse.Sender) error {
 	var seq int64
 	var before *dashboardState
 	for still := 0; ; still++ {
@@ -15,7 +17,7 @@ func (r *Runner) watchLiveAs(ctx context.Context, s *sender) error {
 			return err
 		} else if before == nil || still >= liveBeat || !p.same(before) {
 			seq, still = seq+1, 0
-			if err := s.write(p.event(before, seq, r.viewOf(ctx))); err != nil {
+			if err := s.Write(p.event(before, seq, r.viewOf(ctx))); err != nil {
 				return err
 			}
 			before = p

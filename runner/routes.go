@@ -10,6 +10,7 @@ import (
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/sse"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -72,10 +73,10 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 			return r.control.Unreserve(ctx, who, in.ID)
 		}),
 		endpoint.Stream(api.WatchLive, endpoint.Needs(rights.SeeServer, rights.See, rights.Progress), endpoint.LiveEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
-			return sending(r.watchLive), nil
+			return sse.Stream(r.watchLive), nil
 		}),
 		endpoint.Stream(api.WatchTasks, endpoint.Needs(shownServer...), taskEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
-			return sending(r.watchAll), nil
+			return sse.Stream(r.watchAll), nil
 		}),
 
 		endpoint.Get(api.GetNotify, endpoint.Needs(rights.Messages, rights.Channels), r.channels.View),
@@ -123,8 +124,8 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		endpoint.OfTask(api.GetHistory, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.history.Of),
 		endpoint.Stream(api.WatchTask, endpoint.OnPods(&access.GetPods, shownTask...), taskEvents, r.taskStates),
 		endpoint.Stream(api.ReadLogs, endpoint.OnPods(&access.GetLogs, rights.Output), taskEvents, r.taskLogs),
-		endpoint.Upgraded(api.AttachTask, endpoint.OnPods(&access.AttachPods, rights.Attach), r.attachTo),
-		endpoint.Upgraded(api.ExecInTask, endpoint.OnPods(&access.ExecPods, rights.Exec), r.exec),
+		endpoint.Upgraded(api.AttachTask, endpoint.OnPods(&access.AttachPods, rights.Attach), r.terminals.Attach),
+		endpoint.Upgraded(api.ExecInTask, endpoint.OnPods(&access.ExecPods, rights.Exec), r.terminals.Exec),
 		changing(r, api.UpdateTask, endpoint.OnPods(&access.DeletePods, rights.Update, rights.HighPriority), r.Update),
 		changing(r, api.StopTask, endpoint.OnPods(&access.DeletePods, rights.Stop), r.control.Stop),
 		changing(r, api.HoldTask, endpoint.OnPods(&access.DeletePods, rights.Hold), r.control.Hold),

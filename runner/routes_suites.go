@@ -9,6 +9,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/sse"
 	"carma/runner/storedoutput"
 	"carma/runner/tasklog"
 
@@ -55,7 +56,7 @@ func (r *Runner) helperLogs(ctx context.Context, in *api.LogsOfHelper) (*huma.St
 			err = wrong
 		}
 		if wrong == nil && slices.Contains(run.Names, in.Helper) {
-			return sending(func(_ context.Context, s *sender) error { return r.streamEnded(s, run, in.Helper, opt) }), nil
+			return sse.Stream(func(_ context.Context, s *sse.Sender) error { return r.streamEnded(s, run, in.Helper, opt) }), nil
 		}
 	}
 	if err == nil {
@@ -64,7 +65,7 @@ func (r *Runner) helperLogs(ctx context.Context, in *api.LogsOfHelper) (*huma.St
 	if err != nil {
 		return nil, err
 	}
-	return sending(func(ctx context.Context, s *sender) error {
+	return sse.Stream(func(ctx context.Context, s *sse.Sender) error {
 		return r.streamHelperLogs(ctx, s, o, in.Suite, in.Helper, opt)
 	}), nil
 }
@@ -78,10 +79,10 @@ func (r *Runner) lineSink(send func(api.LogLine)) containers.LogSink {
 }
 
 // streamEnded sends the output that is kept of a helper's container.
-func (r *Runner) streamEnded(s *sender, run storedoutput.Run, name string, opt api.LogOptions) error {
+func (r *Runner) streamEnded(s *sse.Sender, run storedoutput.Run, name string, opt api.LogOptions) error {
 	attempt := slices.Index(run.Names, name) + 1
 	err := r.Logs.Follow(r.work, run.ID, attempt, tasklog.Options{Tail: opt.Tail}, func(l tasklog.Line) error {
-		return s.send("log", api.LogLine{At: r.Clock.FromWall(l.At).Time(), Attempt: 1, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial})
+		return s.Send("log", api.LogLine{At: r.Clock.FromWall(l.At).Time(), Attempt: 1, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial})
 	})
-	return firstError(err, s.send("end", struct{}{}))
+	return firstError(err, s.Send("end", struct{}{}))
 }

@@ -49,6 +49,7 @@ import (
 	"carma/runner/sharing"
 	"carma/runner/storedoutput"
 	"carma/runner/suspend/support"
+	"carma/runner/terminals"
 	"carma/runner/throughput"
 	"carma/runner/trial"
 	"carma/runner/usage"
@@ -105,6 +106,7 @@ type Runner struct {
 	helpers    *helpers.Manager
 	helperOut  *storedoutput.Helpers
 	consoles   *console.Registry
+	terminals  *terminals.Terminals
 	server     *server.Server
 	picturing  *dashboardFeed
 	timelines  timelines
@@ -221,6 +223,10 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Driver: r.Driver, Opener: r.userMounts, Host: r.host, Users: users, MountDir: opt.MountDir, DataDir: opt.DataDir, Instance: r.instance, Work: r.work, Log: r.Log,
 	})
 	r.trials = trial.New(r.Driver, r.instance)
+	r.terminals = terminals.New(terminals.Config{
+		Find: r.find, Authz: r.authz, Driver: r.Driver, Consoles: r.consoles, Stopping: r.loop.Stopping, Work: r.work,
+		Upgrade: r.server.Upgrade, Log: r.Log,
+	})
 	r.canary = canary.New(canary.Config{
 		Program: opt.Init, Instance: r.instance, Driver: r.Driver, Engine: r.engine, Trials: r.trials, Loop: r.loop, Log: r.Log,
 	})

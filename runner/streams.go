@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -16,10 +15,10 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/gpu"
-	"carma/runner/httplimit"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/sse"
 	"carma/runner/tasklog"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -36,7 +35,7 @@ func (r *Runner) taskLogs(ctx context.Context, in *api.LogsOfTask) (*huma.Stream
 	if err != nil {
 		return nil, err
 	}
-	return sending(func(ctx context.Context, s *sender) error { return r.streamLogs(ctx, s, rec, in.LogOptions) }), nil
+	return sse.Stream(func(ctx context.Context, s *sse.Sender) error { return r.streamLogs(ctx, s, rec, in.LogOptions) }), nil
 }
 
 func (r *Runner) taskStates(_ context.Context, in *api.TaskPath) (*huma.StreamResponse, error) {
@@ -44,62 +43,12 @@ func (r *Runner) taskStates(_ context.Context, in *api.TaskPath) (*huma.StreamRe
 	if err != nil {
 		return nil, err
 	}
-	return sending(func(ctx context.Context, s *sender) error { return r.watchTask(ctx, s, rec) }), nil
-}
-
-// sender writes server-sent events to one caller.
-type sender struct {
-	mu    sync.Mutex
-	ctx   huma.Context
-	flush http.Flusher
-	dead  func(time.Time) error
-}
-
-func sending(f func(context.Context, *sender) error) *huma.StreamResponse {
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		hc.SetHeader("Content-Type", "text/event-stream")
-		hc.SetHeader("Cache-Control", "no-store")
-		hc.SetStatus(http.StatusOK)
-		s := &sender{ctx: hc}
-		if w, ok := hc.BodyWriter().(http.ResponseWriter); ok {
-			rc := http.NewResponseController(w)
-			s.dead = rc.SetWriteDeadline
-			s.flush, _ = w.(http.Flusher)
-			_ = rc.Flush() // the caller learns at once that it is connected
-		}
-		_ = f(hc.Context(), s) // an error cannot be sent any more
-	}}
-}
-
-func (s *sender) send(event string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	var buf bytes.Buffer
-	fmt.Fprintf(&buf, "event: %s\ndata: %s\n\n", event, b)
-	return s.write(buf.Bytes())
-}
-
-// write sends a finished event.
-func (s *sender) write(event []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dead != nil {
-		_ = s.dead(time.Now().Add(httplimit.StreamWrite))
-	}
-	if _, err := s.ctx.BodyWriter().Write(event); err != nil {
-		return err
-	}
-	if s.flush != nil {
-		s.flush.Flush()
-	}
-	return nil
+	return sse.Stream(func(ctx context.Context, s *sse.Sender) error { return r.watchTask(ctx, s, rec) }), nil
 }
 
 // watchTask sends the present state of a task and every later state until the last. The
 // reason why a task waits changes without an event, so it is checked once a second.
-func (r *Runner) watchTask(ctx context.Context, s *sender, rec *record.Record) error {
+func (r *Runner) watchTask(ctx context.Context, s *sse.Sender, rec *record.Record) error {
 	var last []byte
 	for {
 		newest, changed := r.records.Get(rec.ID())
@@ -113,7 +62,7 @@ func (r *Runner) watchTask(ctx context.Context, s *sender, rec *record.Record) e
 		v := r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment)
 		if b, err := json.Marshal(v); err == nil && !bytes.Equal(b, last) {
 			last = b
-			if err := s.send("task", v); err != nil {
+			if err := s.Send("task", v); err != nil {
 				return err
 			}
 		}
@@ -129,7 +78,7 @@ func (r *Runner) watchTask(ctx context.Context, s *sender, rec *record.Record) e
 	}
 }
 
-func (r *Runner) watchAll(ctx context.Context, s *sender) error {
+func (r *Runner) watchAll(ctx context.Context, s *sse.Sender) error {
 	_, version, changed := r.records.Since(0)
 	for {
 		select {
@@ -145,7 +94,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 			if !filter.Shows(rec) {
 				continue
 			}
-			if err := s.send("task", r.present(ctx, rec, queueView{}, rights.ListEnvironment)); err != nil {
+			if err := s.Send("task", r.present(ctx, rec, queueView{}, rights.ListEnvironment)); err != nil {
 				return err
 			}
 		}
@@ -168,7 +117,7 @@ func hasAttempt(rec *record.Record, n int, follow bool) error {
 }
 
 // streamLogs sends the output of one or all attempts, then the task.
-func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *record.Record, o api.LogOptions) error {
+func (r *Runner) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Record, o api.LogOptions) error {
 	n, noted, told := max(1, o.Attempt), 0, false
 	if o.Tail > 0 && o.Attempt == 0 {
 		n = max(1, tries(&rec.Task)) // only the latest attempt has the last lines
@@ -205,7 +154,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *record.Record, 
 		trouble, eased := r.trouble.Now()
 		if waits && len(trouble) > 0 && !told {
 			told = true
-			if err := s.send("log", r.problemNote(n, trouble[0])); err != nil {
+			if err := s.Send("log", r.problemNote(n, trouble[0])); err != nil {
 				return err
 			}
 		}
@@ -215,7 +164,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *record.Record, 
 			if rec.Task.Last().Fault != nil { // such starts are repeated, so the trouble is reported once
 				continue
 			}
-			if err := s.send("log", r.relaunchNote(&rec.Task)); err != nil {
+			if err := s.Send("log", r.relaunchNote(&rec.Task)); err != nil {
 				return err
 			}
 		}
@@ -227,7 +176,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *record.Record, 
 		}
 	}
 	if err := hasAttempt(rec, o.Attempt, false); err != nil && o.Follow {
-		if err := s.send("log", api.LogLine{At: r.Clock.Time(), Attempt: o.Attempt, Stream: "carma", Line: err.Error()}); err != nil {
+		if err := s.Send("log", api.LogLine{At: r.Clock.Time(), Attempt: o.Attempt, Stream: "carma", Line: err.Error()}); err != nil {
 			return err
 		}
 	}
@@ -235,23 +184,23 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *record.Record, 
 	if err != nil {
 		return err
 	}
-	return s.send("task", r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment))
+	return s.Send("task", r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment))
 }
 
-func (r *Runner) streamAttempt(ctx context.Context, s *sender, id model.TaskID, n int, o api.LogOptions) error {
+func (r *Runner) streamAttempt(ctx context.Context, s *sse.Sender, id model.TaskID, n int, o api.LogOptions) error {
 	if rec, _ := r.records.Get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
 		ctx, end := context.WithCancel(ctx)
 		var told sync.WaitGroup
 		told.Go(func() {
 			r.ports.Follow(ctx, gpu.AttemptKey{Task: id, Attempt: n}, func(p api.OpenPort) error {
-				return s.send("log", api.LogLine{At: r.Clock.Time(), Attempt: n, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())})
+				return s.Send("log", api.LogLine{At: r.Clock.Time(), Attempt: n, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())})
 			})
 		})
 		defer told.Wait()
 		defer end()
 	}
 	return r.Logs.Follow(ctx, int64(id), n, tasklog.Options{Follow: o.Follow, Tail: o.Tail}, func(l tasklog.Line) error {
-		return s.send("log", api.LogLine{
+		return s.Send("log", api.LogLine{
 			At: l.At, Attempt: n, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial,
 		})
 	})

@@ -18,6 +18,7 @@ import (
 	"carma/runner/request"
 	"carma/runner/retention"
 	"carma/runner/rights"
+	"carma/runner/sse"
 	"carma/runner/storedoutput"
 	"carma/runner/usermounts"
 )
@@ -194,14 +195,14 @@ func (r *Runner) suiteOf(who request.Caller, a rights.Action, name string) (help
 }
 
 // streamHelperLogs sends the output of a helper.
-func (r *Runner) streamHelperLogs(ctx context.Context, s *sender, o helpers.Owner, suite, name string, opt api.LogOptions) error {
+func (r *Runner) streamHelperLogs(ctx context.Context, s *sse.Sender, o helpers.Owner, suite, name string, opt api.LogOptions) error {
 	var failed error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var last []api.LogLine // the end of the present output, with Tail
 	send := func(l api.LogLine) {
 		if failed == nil {
-			if failed = s.send("log", l); failed != nil {
+			if failed = s.Send("log", l); failed != nil {
 				cancel()
 			}
 		}
@@ -239,5 +240,5 @@ func (r *Runner) streamHelperLogs(ctx context.Context, s *sender, o helpers.Owne
 			return err
 		}
 	}
-	return cmp.Or(failed, s.send("end", struct{}{}))
+	return cmp.Or(failed, s.Send("end", struct{}{}))
 }

@@ -10,6 +10,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/record"
 )
 
 // suspensionView returns the API form of a task's suspension, or nil if the task is
@@ -72,19 +73,6 @@ func (r *Runner) suspensionText(t *model.Task, held string) string {
 	return text + "; it waits to come back: " + cmp.Or(held, "for its GPU")
 }
 
-// untilBack describes the event that ends the suspension of a task.
-func untilBack(t *model.Task) string {
-	switch {
-	case t.Phase == model.Resuming:
-		return "it is back on its GPU"
-	case t.Hold != nil:
-		return fmt.Sprintf("carma release %d", t.ID)
-	case !t.Suspension.Automatic:
-		return fmt.Sprintf("carma resume %d", t.ID)
-	}
-	return fmt.Sprintf("it has room on its GPU; carma why %d tells more", t.ID)
-}
-
 // reportSuspension reports to the reader of a task's output, and to its terminal, when the task
 // is suspended and resumed.
 func (r *Runner) reportSuspension(ev model.Event) {
@@ -108,5 +96,5 @@ func awayText(t *model.Task) string {
 		return "it is off its GPU"
 	}
 	by := words.Reason(model.Reason{Code: model.ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why})
-	return fmt.Sprintf("it is %s; its programs stand still until %s", by, untilBack(t))
+	return fmt.Sprintf("it is %s; its programs stand still until %s", by, record.UntilResumed(t))
 }

@@ -19,7 +19,6 @@ import (
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/request"
-	"carma/runner/rights"
 )
 
 // shell is a program that answers each line of its input, and ends with "exit N".
@@ -240,7 +239,7 @@ func TestInsideWalls(t *testing.T) {
 	open := g.runAs(ann, api.Submit{Image: "sh", Mem: int64(units.GiB), ContainerOptions: api.ContainerOptions{TTY: true}, Visibility: access.VisibilityOpen})
 	g.running(open)
 	for who, ok := range map[*request.Caller]bool{&ann: true, &oper: true, &bob: false} {
-		_, _, err := g.inside(g.as(*who), open, rights.Exec, "sh")
+		_, err := g.terminals.Exec(g.as(*who), &api.OnTask[api.ExecRequest]{TaskPath: api.TaskPath{Ref: open}, Body: api.ExecRequest{Command: []string{"sh"}}})
 		if ok != (err == nil) {
 			t.Errorf("%s: %v", who.Name, err)
 		}

@@ -1,4 +1,4 @@
-package runner
+package terminals
 
 import (
 	"context"
@@ -21,7 +21,7 @@ var notThere = lazyregexp.New(`no such file|not found`)
 
 // serveExec runs a command in a task until it has ended. If the caller leaves before,
 // the command gets SIGHUP, and after hangUpGrace it is killed.
-func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *console.Console, e api.ExecRequest, t *api.Terminal) {
+func (t *Terminals) serveExec(ctx context.Context, driver containers.Terminals, c *console.Console, e api.ExecRequest, to *api.Terminal) {
 	c.Touch()
 	session, err := driver.Exec(ctx, c.ID(), containers.Command{
 		Args: e.Command, Env: e.Env, WorkDir: e.WorkDir, Stdin: e.Interactive, TTY: e.TTY, Size: containers.Size(e.Size),
@@ -34,19 +34,19 @@ func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *
 				code = 127
 			}
 		}
-		_ = t.Write(api.FrameStderr, []byte("carma: "+err.Error()+"\n"))
-		_ = t.Write(api.FrameExit, []byte(strconv.Itoa(code)))
+		_ = to.Write(api.FrameStderr, []byte("carma: "+err.Error()+"\n"))
+		_ = to.Write(api.FrameExit, []byte(strconv.Itoa(code)))
 		return
 	}
 	defer func() { _ = session.Close() }()
 	left, over, hungUp := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() { defer close(left); r.takeForCommand(ctx, session, c, t) }()
+	go func() { defer close(left); takeForCommand(ctx, session, c, to) }()
 	go func() {
 		defer close(hungUp)
 		select {
 		case <-over:
 		case <-left:
-			r.endExec(session, over)
+			t.endExec(session, over)
 		}
 	}()
 	defer func() { close(over); <-hungUp }()
@@ -55,15 +55,15 @@ func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *
 		_ = session.Close()
 	})
 	defer cut()
-	_ = session.Copy(&toCaller{to: t.Stream(api.FrameStdout)}, &toCaller{to: t.Stream(api.FrameStderr)}) // the exit code says how the command ended
+	_ = session.Copy(&toCaller{to: to.Stream(api.FrameStdout)}, &toCaller{to: to.Stream(api.FrameStderr)}) // the exit code says how the command ended
 	code, err := session.Wait(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			_ = t.Write(api.FrameNote, []byte(err.Error()))
+			_ = to.Write(api.FrameNote, []byte(err.Error()))
 		}
 		return
 	}
-	_ = t.Write(api.FrameExit, []byte(strconv.Itoa(code)))
+	_ = to.Write(api.FrameExit, []byte(strconv.Itoa(code)))
 }
 
 // toCaller hands output to a caller. It drops output after the caller has left, so that
@@ -82,7 +82,7 @@ func (w *toCaller) Write(p []byte) (int, error) {
 }
 
 // takeForCommand reads the frames of a command's caller until the caller leaves.
-func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSession, c *console.Console, t *api.Terminal) {
+func takeForCommand(ctx context.Context, session containers.ExecSession, c *console.Console, t *api.Terminal) {
 	for {
 		f, err := t.Read()
 		if err != nil {
@@ -111,18 +111,18 @@ func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSess
 
 // endExec ends a command after its caller has left. A daemon that stops has no time to wait
 // for it.
-func (r *Runner) endExec(session containers.ExecSession, over <-chan struct{}) {
+func (t *Terminals) endExec(session containers.ExecSession, over <-chan struct{}) {
 	signal := func(s syscall.Signal) {
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpAtEnd)
 		defer cancel()
 		if err := session.Signal(ctx, s); err != nil {
-			r.Log.Warn().Err(err).Msg("a command in a task goes on without its caller")
+			t.log.Warn().Err(err).Msg("a command in a task goes on without its caller")
 		}
 	}
 	signal(syscall.SIGHUP)
 	select {
 	case <-over:
-	case <-r.work.Done():
+	case <-t.work.Done():
 	case <-time.After(hangUpGrace):
 		signal(syscall.SIGKILL)
 	}
