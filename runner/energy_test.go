@@ -76,7 +76,7 @@ func TestEnergyIsNoted(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		b := energy.New(0, nil)
-		body, err := v.Journal.Meta(energyKey)
+		body, err := v.Journal.Meta(energy.Key)
 		if err == nil {
 			err = b.Load(body, func(gpu.AttemptKey) bool { return true })
 		}
@@ -96,7 +96,7 @@ func TestEnergyIsWorthNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(j.SetMeta(energyKey, []byte("nonsense")), j.Close()); err != nil {
+	if err := errors.Join(j.SetMeta(energy.Key, []byte("nonsense")), j.Close()); err != nil {
 		t.Fatal(err)
 	}
 	g.start()

@@ -66,8 +66,8 @@ func (b *Accounts) overGap(now units.Instant, s *gpu.Sample, g *gap, on []gpu.At
 	return grown, seconds, true
 }
 
-// Save returns the accounts for the journal, or nil if nothing changed since the last Save.
-func (b *Accounts) Save(now units.Instant) []byte {
+// save returns the accounts for the journal, or nil if nothing changed since the last Save.
+func (b *Accounts) save(now units.Instant) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.dirty {
@@ -134,8 +134,8 @@ func (b *Accounts) Load(body []byte, open func(gpu.AttemptKey) bool) error {
 	return nil
 }
 
-// MarkUnsaved records that what Save returned was not stored.
-func (b *Accounts) MarkUnsaved() {
+// markUnsaved records that what Save returned was not stored.
+func (b *Accounts) markUnsaved() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.dirty = true

@@ -38,15 +38,15 @@ func TestGap(t *testing.T) {
 			b.Start(at(0), one, "ann", []string{"a"}, false)
 			b.Start(at(0), two, "bob", []string{"a"}, false)
 			b.Sample(at(1), shows(110, 5200))
-			note := b.Save(at(1))
+			note := b.save(at(1))
 			for range 1 + row.restarts {
 				b = newTestAccounts()
 				if err := b.Load(note, func(gpu.AttemptKey) bool { return true }); err != nil {
 					t.Fatal(err)
 				}
 				b.Sample(at(50), shows(0, 5000))
-				b.MarkUnsaved()
-				note = b.Save(at(51))
+				b.markUnsaved()
+				note = b.save(at(51))
 			}
 			if row.first {
 				b.Start(at(100), one, "ann", []string{"a"}, true)
@@ -80,13 +80,13 @@ func TestNote(t *testing.T) {
 	b := newTestAccounts()
 	b.Sample(at(0), shows(0, 60))
 	b.Sample(at(1), shows(60, 60))
-	if b.Save(at(1)) != nil {
+	if b.save(at(1)) != nil {
 		t.Error("an idle server writes")
 	}
 	b.Start(at(1), one, "ann", []string{"a"}, false)
 	b.Sample(at(2), shows(160, 100))
-	note := b.Save(at(2))
-	if note == nil || b.Save(at(2)) != nil {
+	note := b.save(at(2))
+	if note == nil || b.save(at(2)) != nil {
 		t.Errorf("the note is %s", note)
 	}
 	c := newTestAccounts()
