@@ -44,7 +44,7 @@ func (r *Runner) carryOut(decisions []model.Decision) {
 		case model.Idle:
 			r.reportIdle(d)
 		case model.Requeue:
-			r.jobDue(d.Task)
+			r.jobs.Due(d.Task)
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", words.Reason(d.Reason)).Msg("relaunch")
 		case model.Release:
 			if rec, _ := r.records.Get(d.Task); rec != nil {
@@ -52,7 +52,7 @@ func (r *Runner) carryOut(decisions []model.Decision) {
 			}
 		case model.Finish:
 			delete(r.workers, d.Task.ID)
-			r.jobDue(d.Task.ID)
+			r.jobs.Due(d.Task.ID)
 			r.endProbe(d.Task.ID)
 			r.side.Go(func() { r.Logs.Done(int64(d.Task.ID), int64(d.Task.Ended)) })
 			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", words.Reason(d.Task.Reason)).Msg("finished")

@@ -2,238 +2,26 @@ package runner
 
 import (
 	"context"
-	"strings"
-	"time"
 
 	"carma/containers"
-	"carma/internal/units"
-	"carma/mapper/model"
-	"carma/mapper/words"
 	"carma/runner/api"
-	"carma/runner/control"
-	"carma/runner/engine"
-	"carma/runner/loop"
 	"carma/runner/record"
 	"carma/runner/request"
 )
 
-// A Job of a cluster that is annotated for carma becomes a task. The cluster makes its pods,
-// one after the other, and each pod is an attempt. The Job decides whether there is another
-// attempt, so after an attempt the task is held until the Job has a waiting pod. If the task
-// ends before its Job, the Job is suspended.
-//
-// Each comparison reads the present state of the Jobs, not their changes, so it does not matter
-// for how long no daemon ran.
-
-// jobsEvery is the time between two reads of the Jobs without a hint, jobsPause the
-// shortest time between two reads.
-const (
-	jobsEvery = 10 * time.Second
-	jobsPause = 100 * time.Millisecond
-)
-
-// jobs is the daemon's state about Jobs. Except for due, only the goroutine of followJobs uses
-// it.
-type jobs struct {
-	due  chan struct{}     // holds a token when a task of a Job has ended or waits for its Job
-	said map[string]string // the last refusal of each Job, by uid
-	away string            // the reason why the Jobs could not be read, or ""
-}
-
-func newJobs() *jobs { return &jobs{due: make(chan struct{}, 1), said: map[string]string{}} }
-
-// jobDue requests a comparison of the Jobs if a task is a Job.
-func (r *Runner) jobDue(id model.TaskID) {
-	if rec, _ := r.records.Get(id); rec == nil || rec.Job == nil {
-		return
-	}
-	select {
-	case r.jobs.due <- struct{}{}:
-	default:
-	}
-}
-
-// followJobs reconciles tasks and Jobs until ctx ends.
-func (r *Runner) followJobs(ctx context.Context) {
-	cluster, ok := engine.As[containers.Jobber](r.Driver)
-	if !ok {
-		return
-	}
-	news := cluster.JobNews()
-	for ctx.Err() == nil {
-		r.reconcileJobs(ctx, cluster)
-		pause := time.After(jobsPause)
-		select {
-		case <-ctx.Done():
-		case <-news:
-		case <-r.jobs.due:
-		case <-time.After(jobsEvery):
-		}
-		select {
-		case <-ctx.Done():
-		case <-pause:
-		}
-	}
-}
-
-// reconcileJobs compares all Jobs with their tasks once.
-func (r *Runner) reconcileJobs(ctx context.Context, cluster containers.Jobber) {
-	all, err := cluster.Jobs(ctx)
-	if err != nil {
-		if text := err.Error(); ctx.Err() == nil && text != r.jobs.away {
-			r.jobs.away = text
-			r.Log.Warn().Err(err).Msg("annotated Jobs cannot be read: new ones are not taken in")
-		}
-		return
-	}
-	r.jobs.away = ""
-	tasks := map[string]*record.Record{} // the newest task of each Job
-	for _, rec := range r.records.All() {
-		if rec.Job == nil {
-			continue
-		}
-		if old := tasks[rec.Job.UID]; old == nil || old.ID() < rec.ID() {
-			tasks[rec.Job.UID] = rec
-		}
-	}
-	said := map[string]string{}
-	for i := range all {
-		j := &all[i]
-		if err := r.reconcileJob(ctx, cluster, j, tasks[j.UID]); err != nil && ctx.Err() == nil {
-			r.refuseJob(ctx, cluster, j, err)
-			said[j.UID] = r.jobs.said[j.UID]
-		}
-		delete(tasks, j.UID)
-	}
-	r.jobs.said = said
-	for _, rec := range tasks {
-		if !rec.Task.Phase.Finished() {
-			r.logJob(ctx, rec, r.endWithJob(ctx, rec, "its Job was deleted", false))
-		}
-	}
-}
-
-// reconcileJob performs the due actions for a Job and its task, if it has one. An error says
-// why the Job cannot be a task.
-func (r *Runner) reconcileJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *record.Record) error {
-	over := jobOver(j)
-	switch {
-	case rec == nil, rec.Task.Phase == model.Succeeded, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
-		// A program that ended with 0 when its pod was deleted is a success of the task,
-		// but its Job may not count it as one.
-		if over == "" && j.Waits {
-			return r.adoptJob(ctx, cluster, j)
-		}
-	case rec.Task.Phase.Finished() && over == "" || rec.Task.Phase.Finished() && j.Suspended:
-		r.logJob(ctx, rec, cluster.SuspendJob(ctx, j.JobID, rec.Nonce))
-		r.logJob(ctx, rec, cluster.TellJob(ctx, j.JobID, "CarmaSuspended", suspendedText(rec)))
-	case rec.Task.Phase.Finished():
-	case over != "":
-		r.logJob(ctx, rec, r.endWithJob(ctx, rec, over, j.Failed != ""))
-	case j.Waits:
-		r.logJob(ctx, rec, r.continueJob(ctx, rec))
-	}
-	return nil
-}
-
-// jobOver returns the reason why a Job makes no pods now, or "" if it makes pods.
-func jobOver(j *containers.Job) string {
-	switch {
-	case j.Failed != "":
-		return "its Job has failed: " + j.Failed
-	case j.Done:
-		return "its Job has succeeded"
-	case j.Suspended:
-		return "its Job was suspended"
-	}
-	return ""
-}
-
-func (r *Runner) logJob(ctx context.Context, rec *record.Record, err error) {
-	if err != nil && ctx.Err() == nil {
-		r.Log.Warn().Err(err).Int64("task", int64(rec.ID())).Str("job", rec.Job.String()).Msg("a Job and its task are not as they should be; it is tried again")
-	}
-}
-
-// endWithJob ends a task whose Job makes no more pods. A running attempt needs no stop: the
-// cluster ends its pod, and the attempt's end is reported first.
-func (r *Runner) endWithJob(ctx context.Context, rec *record.Record, why string, failed bool) error {
-	id := rec.ID()
-	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		t, open := r.loop.State().Task(id)
-		rec, _ := r.records.Get(id)
-		if !open || rec == nil || t.Alive() != nil {
-			return nil, nil, nil
-		}
-		return []model.Event{model.Cancel{At: now, Task: id, Reason: why, Failed: failed}}, []*record.Record{rec.WithJobOver(why)}, nil
-	}})
-}
-
-// continueJob lets a task be launched after its Job has made the next pod.
-func (r *Runner) continueJob(ctx context.Context, rec *record.Record) error {
-	id := rec.ID()
-	if h := rec.Task.Hold; h == nil || h.Why != control.NextPod {
-		return nil
-	}
-	return r.loop.Do(ctx, &loop.Change{Fresh: true, Vital: true, Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-		t, open := r.loop.State().Task(id)
-		if !open || t.Hold == nil || t.Hold.Why != control.NextPod {
-			return nil, nil, nil
-		}
-		return []model.Event{model.HoldChanged{At: now, Task: id, Why: "its Job has made a pod"}}, nil, nil
-	}})
-}
-
-// suspendedText returns the reason of a suspension for the Job's owner.
-func suspendedText(rec *record.Record) string {
-	t := &rec.Task
-	text := "task " + t.ID.String() + " is " + string(t.Phase)
-	if why := words.Reason(t.Reason); why != "" {
-		text += ": " + why
-	}
-	return text + "; resume the Job (suspend: false) to have it run as a new task"
-}
-
-// adoptJob makes a task of a Job.
-func (r *Runner) adoptJob(ctx context.Context, cluster containers.Jobber, j *containers.Job) error {
-	if j.Cannot != "" {
-		return request.Errorf(422, "%s", j.Cannot)
-	}
-	s, err := submitOfJob(j)
-	if err != nil {
-		return err
-	}
-	who := ownerOfJob(j)
+// submitJob submits a Job of a cluster as a task of its owner. carma does not change the pod of
+// a Job.
+func (r *Runner) submitJob(ctx context.Context, who request.Caller, s api.Submit, id containers.JobID) (*record.Record, []string, error) {
 	c, lines, err := r.prepare(ctx, who, s)
 	if err != nil {
-		return inAnnotations(err)
+		return nil, nil, err
 	}
-	c.rec.Job = &record.Job{JobID: j.JobID}
-	c.rec.Says.Unbuffered = false // carma does not change the pod of a Job
+	c.rec.Job = &record.Job{JobID: id}
+	c.rec.Says.Unbuffered = false
 	var recs []*record.Record
 	sub := api.Submission{Tasks: []api.Submit{s}}
 	if err := r.loop.Do(ctx, r.addition(sub, &submissionBatch{who: who, tasks: []*admission{c}}, nil, &recs)); err != nil {
-		return inAnnotations(err)
+		return nil, nil, err
 	}
-	if len(lines) > 0 {
-		r.logJob(ctx, recs[0], cluster.TellJob(ctx, j.JobID, "CarmaSubmitted", strings.Join(lines, "; ")))
-	}
-	r.Log.Info().Int64("task", int64(recs[0].ID())).Str("job", j.String()).Str("owner", j.Owner).Msg("an annotated Job is a task now")
-	return nil
-}
-
-// refuseJob reports to a Job's owner once why the Job is no task.
-func (r *Runner) refuseJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, err error) {
-	text := err.Error()
-	if r.jobs.said[j.UID] == text {
-		return
-	}
-	if no, ok := err.(*request.Error); ok && no.Status < 500 {
-		if tellErr := cluster.TellJob(ctx, j.JobID, "CarmaRefused", text); tellErr != nil {
-			r.Log.Warn().Err(tellErr).Str("job", j.String()).Msg("the owner of a Job cannot be told why it is refused")
-			return
-		}
-	}
-	r.jobs.said[j.UID] = text
-	r.Log.Warn().Str("job", j.String()).Str("reason", text).Msg("an annotated Job is not taken in; it waits")
+	return recs[0], lines, nil
 }

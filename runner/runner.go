@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"carma/containers"
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/access"
@@ -31,6 +32,7 @@ import (
 	"carma/runner/hostenv"
 	"carma/runner/imagelookup"
 	"carma/runner/inventory"
+	"carma/runner/jobs"
 	"carma/runner/limiter"
 	"carma/runner/loop"
 	"carma/runner/machine"
@@ -115,7 +117,7 @@ type Runner struct {
 	pages      *metrics.Pages
 	messenger  *messages.Messenger // nil if no messages are sent
 	channels   *messages.Channels
-	jobs       *jobs
+	jobs       *jobs.Reconciler
 
 	// The loop's own:
 	nextID    model.TaskID
@@ -153,7 +155,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		owners:    processes.New("/"),
 		ports:     ports.New(),
 		hostMem:   machine.NewMemory("/"),
-		jobs:      newJobs(),
 		followers: throughput.NewFollowers(deps.Clock),
 		consoles:  console.New(),
 		picturing: newDashboardFeed(),
@@ -227,6 +228,8 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Find: r.find, Authz: r.authz, Driver: r.Driver, Consoles: r.consoles, Stopping: r.loop.Stopping, Work: r.work,
 		Upgrade: r.server.Upgrade, Log: r.Log,
 	})
+	cluster, _ := engine.As[containers.Jobber](r.Driver)
+	r.jobs = jobs.New(jobs.Config{Cluster: cluster, Loop: r.loop, Records: r.records, Log: r.Log, Submit: r.submitJob})
 	r.canary = canary.New(canary.Config{
 		Program: opt.Init, Instance: r.instance, Driver: r.Driver, Engine: r.engine, Trials: r.trials, Loop: r.loop, Log: r.Log,
 	})
@@ -324,7 +327,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	})
 	r.messenger.Begin()
 	r.side.Go(func() { r.messenger.Run(r.work) })
-	r.side.Go(func() { r.followJobs(r.work) })
+	r.side.Go(func() { r.jobs.Run(r.work) })
 	r.resumeAttempts()
 	err = r.loop.Run(ctx, early)
 	r.endWork()
