@@ -29,7 +29,7 @@ func (m *meta) SetMeta(_ string, body []byte) error {
 }
 
 // TestStore: stored accounts of living attempts are there after a restart, also if the first
-// write failed. Unreadable accounts are an error, and counting begins anew.
+// write failed. Unreadable accounts are an error, and the count begins again.
 func TestStore(t *testing.T) {
 	store := &meta{full: true}
 	a, err := Open(at(0), map[string]string{"a": "", "b": ""}, store, nil)

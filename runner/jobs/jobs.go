@@ -39,9 +39,9 @@ type Config struct {
 // own fields.
 type Reconciler struct {
 	Config
-	due  chan struct{}     // holds a token when a task of a Job has ended or waits for its Job
-	said map[string]string // the last refusal of each Job, by uid
-	away string            // the reason why the Jobs could not be read, or ""
+	due    chan struct{}     // holds a token when a task of a Job has ended or waits for its Job
+	said   map[string]string // the last refusal of each Job, by uid
+	unread string            // the reason why the Jobs could not be read, or ""
 }
 
 // New returns a reconciler that has read no Jobs yet.
@@ -86,13 +86,13 @@ func (r *Reconciler) Run(ctx context.Context) {
 func (r *Reconciler) reconcileAll(ctx context.Context) {
 	all, err := r.Cluster.Jobs(ctx)
 	if err != nil {
-		if text := err.Error(); ctx.Err() == nil && text != r.away {
-			r.away = text
+		if text := err.Error(); ctx.Err() == nil && text != r.unread {
+			r.unread = text
 			r.Log.Warn().Err(err).Msg("annotated Jobs cannot be read: new ones are not taken in")
 		}
 		return
 	}
-	r.away = ""
+	r.unread = ""
 	tasks := map[string]*record.Record{} // the newest task of each Job
 	for _, rec := range r.Records.All() {
 		if rec.Job == nil {

@@ -34,7 +34,7 @@ func (c *cluster) TellJob(_ context.Context, id containers.JobID, reason, text s
 }
 
 // TestReconcile: a Job that waits for a GPU becomes a task once. A wrong annotation is refused,
-// and its owner is told so once. The Job of a task that has ended is suspended. A task whose
+// and its owner gets one message. The Job of a task that has ended is suspended. A task whose
 // Job is gone ends.
 func TestReconcile(t *testing.T) {
 	l := looptest.New(t)
