@@ -45,8 +45,8 @@ func TestAnswersDoNotWait(t *testing.T) {
 		"stop":            stop(api.StopRequest{}),
 		"stop now":        stop(api.StopRequest{Now: true}),
 		"remove":          func(v *virtual) error { return v.control.Remove(v.ctx, rootUser, "2") },
-		"info":            func(v *virtual) error { _, err := v.Info(v.ctx); return err },
-		"why":             func(v *virtual) error { _, err := v.Why(v.ctx, "1"); return err },
+		"info":            func(v *virtual) error { _, err := v.overview.Info(v.ctx); return err },
+		"why":             func(v *virtual) error { _, err := v.query.Why(v.ctx, "1"); return err },
 		"doctor": func(v *virtual) error {
 			if c := v.Doctor(v.ctx); c[0].Status != "failure" {
 				return fmt.Errorf("the first check is %+v", c[0])

@@ -146,7 +146,7 @@ func TestDeviceLostInUse(t *testing.T) {
 		g.eventually("it is seen", func() bool { _, c := g.monitor.Observed(1, 1); return c != nil })
 		g.loses(a, devices.Gone)
 		g.until(ref, "its loss", func(t api.Task) bool { return t.Attempts[0].Devices != "" })
-		why, err := g.Why(g.ctx(), ref)
+		why, err := g.query.Why(g.ctx(), ref)
 		if err != nil || !strings.Contains(why.Summary, "GPU 0 can no longer be opened in the container (the device node is gone) since") {
 			t.Errorf("%+v, %v", why, err)
 		}

@@ -26,7 +26,7 @@ func (r *Runner) Drain(ctx context.Context, who request.Caller) (api.Info, error
 	if err := r.authz.AuthorizeServer(who, rights.Drain, "", ""); err != nil {
 		return api.Info{}, err
 	}
-	info, err := r.Info(ctx)
+	info, err := r.overview.Info(ctx)
 	if err != nil {
 		return info, err
 	}

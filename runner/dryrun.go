@@ -63,11 +63,11 @@ func unknownImage(ctx context.Context, err error) string {
 func (r *Runner) previewTask(then *mapper.State, rec *record.Record, c *admission, started map[model.TaskID]model.Launch) api.PreviewTask {
 	v := api.PreviewTask{
 		Name: rec.Name, Image: rec.Submit.Source(), Command: rec.Submit.Command, GPUCount: rec.Submit.GPUs,
-		Estimate: estimateView(booking(c.est), c.est.Detail),
+		Estimate: record.EstimateView(booking(c.est), c.est.Detail),
 	}
 	if t, ok := then.Task(rec.ID()); ok {
 		v.Need = int64(t.NextGrant)
-		v.Estimate = estimateView(t.Estimate, estimateDetail(t.Estimate, c.est.Detail, rec.Submit.Exclusive))
+		v.Estimate = record.EstimateView(t.Estimate, record.EstimateDetail(t.Estimate, c.est.Detail, rec.Submit.Exclusive))
 		if t.Phase == model.Estimating {
 			v.Estimate.Detail = c.est.Detail
 			v.Waits = "its first steps would run on the CPU first, to see what memory it needs"

@@ -5,7 +5,6 @@ import (
 	"carma/mapper"
 	"carma/runner/energy"
 	"carma/runner/gpu"
-	"carma/runner/record"
 )
 
 // loadEnergy loads the energy accounts of an earlier daemon.
@@ -29,14 +28,6 @@ func (r *Runner) storeEnergy() {
 	if err := r.energy.Store(r.Clock.Now(), r.Journal); err != nil {
 		r.Log.Debug().Err(err).Msg("the energy of the tasks could not be noted")
 	}
-}
-
-// energyOf returns the joules that an attempt has used, or 0 if none or unknown.
-func (r *Runner) energyOf(rec *record.Record, attempt int) float64 {
-	if joules, ended := rec.Energy[attempt]; ended {
-		return joules
-	}
-	return energy.Hundredths(r.energy.Joules(gpu.AttemptKey{Task: rec.ID(), Attempt: attempt}))
 }
 
 // spend distributes the energy in a sample, and asks the loop for the tasks' activity. If

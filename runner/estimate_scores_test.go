@@ -58,7 +58,7 @@ func (g *rig) trains(who request.Caller, s api.Submit, factor float64, end chan 
 	end <- struct{}{}
 	g.finished(ref)
 	g.cards.set(gpu.Sample{UUID: uuid})
-	task, err := g.Task(g.as(who), ref)
+	task, err := g.query.Task(g.as(who), ref)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
 package runner
 
 import (
-	"context"
 	"slices"
 	"strings"
 
 	"carma/mapper/model"
+	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -70,21 +70,5 @@ func (p *batchPlan) past(rec *record.Record, ref string, c model.Condition) erro
 	if c.Follows(t.Phase, started) {
 		return nil
 	}
-	return request.Errorf(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), strings.TrimPrefix(endings[t.Phase], "it "), ref)
-}
-
-// Group lists one page of the tasks of the newest group of a name, in order of
-// number; see [record.Finder.GroupPage].
-func (r *Runner) Group(ctx context.Context, name string, o api.ListOptions) ([]api.Task, int64, error) {
-	recs, next, err := r.find.GroupPage(name, o.After, pageLimit(o))
-	if err != nil {
-		return nil, 0, err
-	}
-	filter := r.authz.Filter(ctx)
-	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return !filter.Shows(rec) })
-	if filter.Err() != nil {
-		return nil, 0, filter.Err()
-	}
-	list, err := r.views(ctx, recs)
-	return list, next, err
+	return request.Errorf(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), strings.TrimPrefix(words.Ended(t.Phase), "it "), ref)
 }

@@ -134,7 +134,7 @@ func TestGroupPages(t *testing.T) {
 	}
 	g.submitAll(s)
 	for after, want := range map[int64]int{0: 1000, 1002: 1000, 2002: 300, 2302: 0, 5000: 0} {
-		list, next, err := g.Group(g.ctx(), "lot", api.ListOptions{After: after})
+		list, next, err := g.query.Group(g.ctx(), "lot", api.ListOptions{After: after})
 		if err != nil || len(list) != want || (next == 0) != (want < 1000) {
 			t.Errorf("after %d: %d tasks, next %d, %v; want %d", after, len(list), next, err, want)
 		}

@@ -68,7 +68,7 @@ func TestHistory(t *testing.T) {
 	if !slices.Equal(before.Lines, h.Lines[:len(before.Lines)]) || len(before.Lines) < 5 {
 		t.Errorf("read on, it differs:\n%s\n--\n%s", texts(before), text)
 	}
-	anew := history.New(history.Config{Journal: l.Journal, Find: l.find, Authz: l.authz, GPUs: l.gpus, Clock: l.Clock, Waited: l.waited, Why: l.Why})
+	anew := history.New(history.Config{Journal: l.Journal, Find: l.find, Authz: l.authz, GPUs: l.gpus, Clock: l.Clock, Waited: l.waited, Why: l.query.Why})
 	if again, err := anew.Of(l.ctx(), "5"); err != nil || texts(again) != text { // as after a start of the daemon
 		t.Errorf("read anew, it differs:\n%s\n--\n%s, %v", texts(again), text, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"carma/internal/units"
-	"carma/mapper"
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
@@ -89,22 +88,4 @@ func (r *Runner) hostSample() []model.HostSample {
 		return nil
 	}
 	return []model.HostSample{r.hostMem.Sample()}
-}
-
-// hostView returns the API form of the machine's memory and processors, or nil if nothing
-// is allocated.
-func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
-	var pages []model.Host
-	err := r.loop.Look(ctx, func(s *mapper.State) { pages = s.Hosts() })
-	i := slices.IndexFunc(pages, func(h model.Host) bool { return h.Known })
-	if err != nil || i < 0 {
-		return nil, err
-	}
-	owners := r.helpers.Owners()
-	return machine.View(pages[i], func(id model.TaskID) string {
-		if rec, _ := r.records.Get(id); rec != nil {
-			return rec.Name
-		}
-		return ""
-	}, func(suite string) string { return owners[suite].Name }), nil
 }

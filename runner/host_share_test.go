@@ -42,16 +42,16 @@ func TestHelperBooks(t *testing.T) {
 		t.Errorf("it would have room at another time: %v", err)
 	}
 	second := g.runAs(ann, api.Submit{Image: "train", NoGPU: true, HostMem: 200 << 20, CPUs: 0.25})
-	if why, err := g.Why(g.ctx(), second); err != nil || why.ReasonCode != "host-memory" || !strings.Contains(why.Summary, "helpers of suites have 400 MiB") {
+	if why, err := g.query.Why(g.ctx(), second); err != nil || why.ReasonCode != "host-memory" || !strings.Contains(why.Summary, "helpers of suites have 400 MiB") {
 		t.Errorf("%+v, %v", why, err)
 	}
-	h, err := g.hostView(g.ctx())
+	h, err := g.overview.Host(g.ctx())
 	if err != nil || len(h.Helpers) != 1 || h.Helpers[0].Suite != "lab" || h.Helpers[0].Memory != 400<<20 || h.Booked != 900<<20 || h.CPUsBooked != 0.75 {
 		t.Errorf("%+v, %v", h, err)
 	}
 	g.restart() // no suite is stored, so its allocation is released
 	g.running(second)
-	if h, err := g.hostView(g.ctx()); err != nil || len(h.Helpers) > 0 {
+	if h, err := g.overview.Host(g.ctx()); err != nil || len(h.Helpers) > 0 {
 		t.Errorf("%+v, %v", h, err)
 	}
 	g.stop()

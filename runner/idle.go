@@ -4,19 +4,9 @@ import (
 	"time"
 
 	"carma/mapper/model"
-	"carma/runner/api"
 
 	"github.com/rs/zerolog"
 )
-
-// viewIdle returns the API form of a task's idleness, or nil if the task is active or has
-// not been idle for long enough to report.
-func viewIdle(t *model.Task) *api.Idle {
-	if t.Phase != model.Running || t.Idle.Since == 0 || !t.Idle.Told && t.Idle.Ends == 0 {
-		return nil
-	}
-	return &api.Idle{Since: t.Idle.Since.Time(), Ends: t.Idle.Ends.TimeOrZero(), Unused: t.Idle.Unused}
-}
 
 // reportIdle reports an idle task to its owner in its terminal, and to the administrator in
 // the log. ps, why and the status line of an attached run show it from the record.

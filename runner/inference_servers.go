@@ -13,7 +13,6 @@ import (
 	"carma/estimator/command"
 	"carma/estimator/servers"
 	"carma/internal/units"
-	"carma/runner/api"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -121,19 +120,6 @@ func (w *worker) setShare(spec *containers.Spec) {
 	case !slices.ContainsFunc(spec.Env, func(kv string) bool { return strings.HasPrefix(kv, f.Variable+"=") }):
 		spec.Env = append(spec.Env, f.Variable+"="+share)
 	}
-}
-
-// takesView returns the recognised program of a task.
-func takesView(rec *record.Record) *api.Takes {
-	f := rec.Takes
-	if f == nil {
-		return nil
-	}
-	v := &api.Takes{Program: f.Name, By: f.By, Share: f.Share, From: f.From, Note: f.Note}
-	if rec.Submit.Mem > 0 {
-		v.Sets = f.Sets()
-	}
-	return v
 }
 
 func partText(share float64) string { return strconv.FormatFloat(100*share, 'f', -1, 64) + " %" }

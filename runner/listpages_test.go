@@ -1,11 +1,9 @@
 package runner
 
 import (
-	"strings"
 	"testing"
 
 	"carma/internal/units"
-	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -40,16 +38,8 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	some, err := g.Tasks(g.ctx(), api.ListOptions{Limit: 100_000})
+	some, _, err := g.query.Page(g.ctx(), api.ListOptions{Limit: 100_000})
 	if err != nil || len(some) != record.PageTasks {
 		t.Errorf("one page has %d tasks (%v)", len(some), err)
-	}
-	wide := make([]*record.Record, 10)
-	for i := range wide {
-		wide[i] = &record.Record{Submit: api.Submit{Command: []string{strings.Repeat("x", record.PageBytes/3)}}}
-		wide[i].Task.ID = model.TaskID(10 - i)
-	}
-	if part, next := page(wide, 10); len(part) != 2 || next != 9 {
-		t.Errorf("a page of %d wide tasks, next %d", len(part), next)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/energy"
+	"carma/runner/query"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -280,7 +281,7 @@ func sortedKeys(m map[int64]liveRow) []int64 {
 // all tasks if there is no caller.
 func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
 	p := &dashboardState{at: r.Clock.Time(), tasks: map[int64]liveRow{}}
-	gpus, err := r.ListGPUs(ctx)
+	gpus, err := r.overview.ListGPUs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +293,7 @@ func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
 	if p.gpus, err = json.Marshal(gpus); err != nil {
 		return nil, err
 	}
-	info, err := r.liveInfo(ctx)
+	info, err := r.overview.LiveInfo(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -313,18 +314,18 @@ func (r *Runner) pictureTasks(ctx context.Context, p *dashboardState) (left int,
 	if filter.Err() != nil {
 		return left, filter.Err()
 	}
-	views, err := r.queueViews(ctx, recs)
+	views, err := r.query.States(ctx, recs)
 	if err != nil {
 		return left, err
 	}
 	slices.SortFunc(recs, func(a, b *record.Record) int {
-		return cmp.Or(cmp.Compare(views[a.ID()].position, views[b.ID()].position), cmp.Compare(a.ID(), b.ID()))
+		return cmp.Or(cmp.Compare(views[a.ID()].Position, views[b.ID()].Position), cmp.Compare(a.ID(), b.ID()))
 	})
 	r.picturing.mu.Lock()
 	starts := r.picturing.starts
 	r.picturing.mu.Unlock()
 	for _, rec := range recs {
-		t := r.view(rec, views[rec.ID()]) // a row has no environment and no line of output
+		t := r.query.View(rec, views[rec.ID()]) // a row has no environment and no line of output
 		if t.Position > 0 {
 			p.queue = append(p.queue, t.ID)
 		}
@@ -354,7 +355,7 @@ func liveRowOf(rec *record.Record, t *api.Task, start *api.Start) (row liveRow, 
 	}
 	row.public = row.whole
 	if t.Progress != nil && !row.owner.Open {
-		t.Progress = withoutOutput(t.Progress)
+		t.Progress = query.WithoutOutput(t.Progress)
 		row.public, err = marshal()
 	}
 	return row, err

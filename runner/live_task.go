@@ -6,10 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
-	"carma/runner/control"
 	"carma/runner/energy"
 	"carma/runner/record"
 )
@@ -34,21 +32,6 @@ func (r *Runner) liveRecords(most int) (recs []*record.Record, left int) {
 	first = first[:min(most, len(first))]
 	recs = append(first, rest[:min(most-len(first), len(rest))]...)
 	return recs, all - len(recs)
-}
-
-// liveInfo returns [Runner.Info] without the parts that take long to count.
-func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {
-	v := api.LiveInfo{
-		Version: r.opt.Version, Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Speed: r.Clock.Speed(), Draining: r.draining.Load(),
-	}
-	err := r.loop.Look(ctx, func(s *mapper.State) {
-		v.Policy, v.Queued, v.Running, v.Paused = s.Options().Policy, s.QueueLen(), s.Placed(), control.CordonView(s.Paused())
-		all, waiting := s.Suspended()
-		v.Suspended, v.Queued = len(all), v.Queued-waiting
-		v.Held = s.Unfinished() - v.Queued - v.Running - v.Suspended
-	})
-	v.Trouble, _ = r.trouble.Now()
-	return v, err
 }
 
 // liveTask returns the short form of a task. Times and shares are rounded, so that small
@@ -96,7 +79,7 @@ func roundedTime(at, from time.Time) time.Time {
 }
 
 func (r *Runner) roundedStart(ctx context.Context, id int64) *api.Start {
-	start := r.expectedStart(ctx, model.TaskID(id))
+	start := r.query.ExpectedStart(ctx, model.TaskID(id))
 	if start == nil {
 		return nil
 	}

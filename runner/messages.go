@@ -1,13 +1,10 @@
 package runner
 
 import (
-	"context"
 	"path/filepath"
 
 	"carma/runner/messages"
 	"carma/runner/notify"
-	"carma/runner/record"
-	"carma/runner/rights"
 )
 
 // Notifying holds the settings of messages.
@@ -36,13 +33,3 @@ func (r *Runner) openOutbox(o Notifying, host string) {
 
 // SetMessageRules applies the administrator's rules about messages.
 func (r *Runner) SetMessageRules(rules notify.Rules) { r.channels.SetRules(rules) }
-
-// undelivered returns the messages about a task that its owner has not received. Only the
-// owner and administrators see them: a task that is open to all does not show its owner's
-// channels.
-func (r *Runner) undelivered(ctx context.Context, rec *record.Record) []string {
-	if !r.authz.May(ctx, rights.Undelivered, rec) {
-		return nil
-	}
-	return r.channels.Undelivered(rec.UID, int64(rec.ID()))
-}

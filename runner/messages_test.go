@@ -242,8 +242,8 @@ func TestMessagesPrivate(t *testing.T) {
 	if _, err := g.Runner.channels.Test(bob, api.NotifyTest{Server: true}); !errors.As(err, &refused) || refused.Status != 403 {
 		t.Error(err)
 	}
-	why, _ := g.Why(ann, ref)
-	task, _ := g.Task(ann, ref)
+	why, _ := g.query.Why(ann, ref)
+	task, _ := g.query.Task(ann, ref)
 	mine, _ := g.Runner.channels.View(ann)
 	shown, _ := json.Marshal([]any{why, task, mine, g.Doctor(g.ctx()), sub})
 	if strings.Contains(string(shown), "secret-word") {

@@ -13,6 +13,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
+	"carma/runner/query"
 	"carma/runner/record"
 	"carma/runner/rights"
 	"carma/runner/waitreason"
@@ -28,7 +29,8 @@ type metricsSnapshot struct {
 	headroom units.Bytes
 	kept     map[model.GPUID]bool
 	accounts []fairshare.Account
-	views    map[model.TaskID]queueView
+	placed   map[model.TaskID]query.InState
+	reasons  map[model.TaskID]model.ReasonCode
 	away     map[model.GPUID]int
 	paused   bool
 }
@@ -51,14 +53,14 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 		}
 	}
 	slices.Reverse(waiting) // the oldest first: their reasons are computed
-	g := metricsSnapshot{kept: map[model.GPUID]bool{}, views: map[model.TaskID]queueView{}, away: map[model.GPUID]int{}}
+	g := metricsSnapshot{kept: map[model.GPUID]bool{}, placed: map[model.TaskID]query.InState{}, reasons: map[model.TaskID]model.ReasonCode{}, away: map[model.GPUID]int{}}
 	if err := r.loop.Look(ctx, func(s *mapper.State) { r.takeMetrics(s, &g, placed, waiting) }); err != nil {
 		return s, err
 	}
 	for i := range g.gpus {
 		s.GPUs = append(s.GPUs, r.gpuFigures(&g.gpus[i], &g))
 	}
-	s.Queue = queueFigures(waiting, g.views, r.Clock.Now())
+	s.Queue = queueFigures(waiting, g.reasons, r.Clock.Now())
 	for _, rec := range placed {
 		s.Tasks = append(s.Tasks, r.taskFigures(rec, &g))
 	}
@@ -93,15 +95,12 @@ func (r *Runner) takeMetrics(s *mapper.State, g *metricsSnapshot, placed, waitin
 		}
 	}
 	for _, rec := range placed {
-		going, runs := s.Speed(rec.ID())
-		g.views[rec.ID()] = queueView{going: going, runs: runs}
+		g.placed[rec.ID()] = query.Placed(s, rec.ID())
 	}
-	for _, rec := range waiting[:min(waitreason.AtMost, len(waiting))] { // further tasks get no view and the reason unlooked
-		v := queueView{code: unlooked}
+	for _, rec := range waiting[:min(waitreason.AtMost, len(waiting))] { // further tasks get the reason unlooked
 		if x := r.explained.Recent(s, rec.ID(), time.Now()); x.Known {
-			v.code = x.Code
+			g.reasons[rec.ID()] = x.Code
 		}
-		g.views[rec.ID()] = v
 	}
 }
 
@@ -120,10 +119,10 @@ func (r *Runner) gpuFigures(g *model.GPU, of *metricsSnapshot) metrics.GPU {
 }
 
 // queueFigures counts the waiting tasks by priority and reason.
-func queueFigures(waiting []*record.Record, views map[model.TaskID]queueView, now units.Instant) (all []metrics.Queue) {
+func queueFigures(waiting []*record.Record, reasons map[model.TaskID]model.ReasonCode, now units.Instant) (all []metrics.Queue) {
 	for _, rec := range waiting {
 		t := &rec.Task
-		priority, reason := t.Priority.String(), cmp.Or(string(views[t.ID].code), unlooked)
+		priority, reason := t.Priority.String(), cmp.Or(string(reasons[t.ID]), unlooked)
 		i := slices.IndexFunc(all, func(q metrics.Queue) bool { return q.Priority == priority && q.Reason == reason })
 		if i < 0 {
 			all = append(all, metrics.Queue{Priority: priority, Reason: reason})
@@ -136,7 +135,7 @@ func queueFigures(waiting []*record.Record, views map[model.TaskID]queueView, no
 }
 
 func (r *Runner) taskFigures(rec *record.Record, of *metricsSnapshot) metrics.Task {
-	t, v := &rec.Task, r.present(context.Background(), rec, of.views[rec.ID()], rights.ListEnvironment)
+	t, v := &rec.Task, r.query.Present(context.Background(), rec, of.placed[rec.ID()], rights.ListEnvironment)
 	out := metrics.Task{
 		ID: v.ID, Name: v.Name, User: v.User, Phase: v.Phase, Estimate: v.Estimate.Memory, Attempts: tries(t), Progress: -1,
 		Started: v.Started, Idle: v.Idle != nil, EnergyJ: v.EnergyJ,

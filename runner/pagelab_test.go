@@ -108,7 +108,7 @@ func (l *lab) submit(gpus, tasks int) {
 
 // sample makes every task use most of its grant, a little more each time.
 func (l *lab) sample(gpus, turn int) {
-	list, err := l.ListGPUs(l.ctx())
+	list, err := l.overview.ListGPUs(l.ctx())
 	if err != nil {
 		l.t.Fatal(err)
 	}

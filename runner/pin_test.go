@@ -37,7 +37,7 @@ func TestOnGPUs(t *testing.T) {
 		t.Errorf("%+v", on)
 	}
 	second := g.run(api.Submit{Image: "train", Mem: int64(30 * units.GiB), GPUIDs: []string{"GPU-b"}})
-	why, err := g.Why(g.ctx(), second)
+	why, err := g.query.Why(g.ctx(), second)
 	if err != nil || why.GPUs[0].Rule != "pinned" || why.GPUs[1].Rule != "memory" {
 		t.Errorf("%+v, %v", why, err)
 	}

@@ -51,7 +51,7 @@ func TestProgressTold(t *testing.T) {
 		ref := model.TaskID(made.ID).String()
 		view := func() *api.Progress {
 			t.Helper()
-			task, err := v.Task(v.ctx, ref)
+			task, err := v.query.Task(v.ctx, ref)
 			if err != nil || task.Progress == nil || task.Params != 25557032 {
 				t.Fatalf("%v: %+v", err, task)
 			}
@@ -92,7 +92,7 @@ func TestProgressTold(t *testing.T) {
 // shares returns the number of tasks beside a task.
 func (v *virtual) shares(ref string) int {
 	v.t.Helper()
-	task, err := v.Task(v.ctx, ref)
+	task, err := v.query.Task(v.ctx, ref)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestReserve(t *testing.T) {
 	first := g.runAs(ann, api.Submit{Image: "train", Mem: int64(30 * units.GiB)})
 	g.running(first)
 	second := g.runAs(ann, api.Submit{Image: "train", Mem: int64(30 * units.GiB)})
-	why, err := g.Why(g.ctx(), second)
+	why, err := g.query.Why(g.ctx(), second)
 	if err != nil || why.GPUs[1].Rule != "reserved" {
 		t.Errorf("%+v, %v", why, err)
 	}

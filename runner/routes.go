@@ -36,9 +36,9 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		health(api.Healthz, "it lives", "its loop has stood still for a while: restart it; running tasks go on", r.unhealthy),
 		health(api.Readyz, "they can", "a line per problem", r.unready),
 
-		endpoint.Get(api.GetInfo, endpoint.Needs(rights.SeeServer, rights.SeeUse), r.Info),
+		endpoint.Get(api.GetInfo, endpoint.Needs(rights.SeeServer, rights.SeeUse), r.overview.Info),
 		endpoint.Get(api.GetMe, endpoint.Needs(rights.SeeServer), r.authz.Me),
-		endpoint.Get(api.ListGPUs, endpoint.Needs(rights.SeeServer), r.ListGPUs),
+		endpoint.Get(api.ListGPUs, endpoint.Needs(rights.SeeServer), r.overview.ListGPUs),
 		endpoint.Get(api.GetDoctor, endpoint.Needs(rights.Doctor), func(ctx context.Context) ([]api.Check, error) { return r.Doctor(ctx), nil }),
 		endpoint.Query(api.GetQuotas, endpoint.Needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.QuotaOptions) ([]api.Account, error) {
 			who, _ := request.CallerFrom(ctx)
@@ -48,7 +48,7 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 			return r.past.List(ctx, in.Since, in.Until)
 		}),
 		endpoint.Query(api.GetTimeline, endpoint.Needs(rights.SeeServer, rights.See), func(ctx context.Context, in *api.TimelineOptions) (api.Timeline, error) {
-			return r.Timeline(ctx, in.Since, in.Until)
+			return r.query.Timeline(ctx, in.Since, in.Until)
 		}),
 		endpoint.Act(api.GetScores, endpoint.Needs(rights.SeeServer, rights.AllScores), func(ctx context.Context, who request.Caller, _ *api.None) (api.Scores, error) {
 			return r.Scores(ctx, who)
@@ -63,8 +63,8 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		endpoint.Act(api.SetSpeed, endpoint.Local(neverProof, rights.Speed), r.setSpeed),
 		endpoint.Act(api.ProveGPUs, endpoint.Local(neverProof, rights.Prove), r.prove),
 		endpoint.Act(api.CalibrateGPU, endpoint.Local(neverProof, rights.Calibrate), r.calibrate),
-		endpoint.Closing(api.PauseLaunches, endpoint.Needs(rights.Pause), r.control.PauseLaunching, r.Info),
-		endpoint.Closing(api.DrainGPUs, endpoint.Needs(rights.DrainGPUs), r.control.CloseGPUs, r.ListGPUs),
+		endpoint.Closing(api.PauseLaunches, endpoint.Needs(rights.Pause), r.control.PauseLaunching, r.overview.Info),
+		endpoint.Closing(api.DrainGPUs, endpoint.Needs(rights.DrainGPUs), r.control.CloseGPUs, r.overview.ListGPUs),
 		endpoint.Get(api.ListReservations, endpoint.Needs(rights.SeeServer), r.control.Reservations),
 		endpoint.Act(api.Reserve, endpoint.Needs(rights.Reserve), func(ctx context.Context, who request.Caller, in *api.With[api.ReserveRequest]) (api.Reservation, error) {
 			return r.control.Reserve(ctx, who, in.Body)
@@ -108,19 +108,19 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 			return r.Preview(ctx, who, httplimit.SubmissionFrom(ctx))
 		}, endpoint.Decoded),
 		endpoint.Serve(api.ListTasks, endpoint.Needs(shownServer...), func(ctx context.Context, in *api.ListOptions) (*tasksPage, error) {
-			list, next, err := r.page(ctx, *in)
+			list, next, err := r.query.Page(ctx, *in)
 			return &tasksPage{Next: next, Body: list}, err
 		}),
 		endpoint.Serve(api.GetGroup, endpoint.OnPods(&access.GetPods, shownTask...), func(ctx context.Context, in *api.GroupPage) (*groupPage, error) {
-			list, next, err := r.Group(ctx, in.Name, api.ListOptions{Limit: in.Limit, After: in.After})
+			list, next, err := r.query.Group(ctx, in.Name, api.ListOptions{Limit: in.Limit, After: in.After})
 			return &groupPage{Next: next, Body: list}, err
 		}),
 		endpoint.Act(api.StopGroup, endpoint.OnPods(&access.DeletePods, rights.Stop), func(ctx context.Context, who request.Caller, in *api.GroupStop) (api.Stopped, error) {
 			return r.control.StopGroup(ctx, who, in.Name, in.Body)
 		}),
 
-		endpoint.OfTask(api.GetTask, endpoint.OnPods(&access.GetPods, rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), r.Inspect),
-		endpoint.OfTask(api.GetWhy, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.Why),
+		endpoint.OfTask(api.GetTask, endpoint.OnPods(&access.GetPods, rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), r.query.Inspect),
+		endpoint.OfTask(api.GetWhy, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.query.Why),
 		endpoint.OfTask(api.GetHistory, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.history.Of),
 		endpoint.Stream(api.WatchTask, endpoint.OnPods(&access.GetPods, shownTask...), taskEvents, r.taskStates),
 		endpoint.Stream(api.ReadLogs, endpoint.OnPods(&access.GetLogs, rights.Output), taskEvents, r.taskLogs),
@@ -153,7 +153,7 @@ func changing[B any](r *Runner, to api.Route[api.OnTask[B], api.Task], need endp
 		if err != nil {
 			return api.Task{}, err
 		}
-		return r.Task(ctx, rec.ID().String())
+		return r.query.Task(ctx, rec.ID().String())
 	})
 }
 

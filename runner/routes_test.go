@@ -18,6 +18,7 @@ import (
 	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/endpoint"
+	"carma/runner/query"
 	"carma/runner/request"
 	"carma/runner/rights"
 )
@@ -156,7 +157,7 @@ func TestAnswersAndRights(t *testing.T) {
 	}
 	progress := func(v *api.Task) bool {
 		p := v.Progress
-		return p.Unit != "" || p.Done != 0 || p.Total != 0 || p.Epoch != 0 || p.Share != 0 || p.Rate != 0 || p.ETABasis == etaOutput || p.Source != SourcePrivate
+		return p.Unit != "" || p.Done != 0 || p.Total != 0 || p.Epoch != 0 || p.Share != 0 || p.Rate != 0 || p.ETABasis == "output" || p.Source != query.SourcePrivate
 	}
 	for _, who := range g.callers {
 		for _, task := range g.tasks {
@@ -219,7 +220,7 @@ func TestAnswersAndRights(t *testing.T) {
 func (g *rightsRig) untilAs(who request.Caller, ref string, ok func(*api.Task) bool) {
 	g.t.Helper()
 	for ctx := g.as(who); ctx.Err() == nil; runtime.Gosched() {
-		if v, err := g.Task(ctx, ref); err == nil && ok(&v) {
+		if v, err := g.query.Task(ctx, ref); err == nil && ok(&v) {
 			return
 		}
 	}

@@ -13,9 +13,11 @@ import (
 	"sync/atomic"
 
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/access"
+	"carma/runner/api"
 	"carma/runner/audit"
 	"carma/runner/canary"
 	"carma/runner/clock"
@@ -43,6 +45,7 @@ import (
 	"carma/runner/problems"
 	"carma/runner/processes"
 	"carma/runner/pull"
+	"carma/runner/query"
 	"carma/runner/reconcile"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -59,7 +62,6 @@ import (
 	"carma/runner/waitreason"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 )
 
 // Runner is the daemon without its socket. Make one with [New], then [Runner.Run].
@@ -103,7 +105,6 @@ type Runner struct {
 	host       *hostenv.Environment
 	places     *containerfiles.Places // the files of containers beside their images
 	keeping    *storedoutput.Health
-	expected   expectations
 	followers  *throughput.Followers // read the progress of running attempts
 	helpers    *helpers.Manager
 	helperOut  *storedoutput.Helpers
@@ -111,8 +112,9 @@ type Runner struct {
 	terminals  *terminals.Terminals
 	server     *server.Server
 	picturing  *dashboardFeed
-	timelines  timelines
 	history    *history.Reader
+	query      *query.Tasks
+	overview   *query.Server
 	waited     *waitreason.Recorder
 	pages      *metrics.Pages
 	messenger  *messages.Messenger // nil if no messages are sent
@@ -133,8 +135,6 @@ type Runner struct {
 	attempts sync.WaitGroup // workers; a draining daemon waits for them
 	side     sync.WaitGroup // goroutines that run until work ends
 }
-
-var pid = os.Getpid()
 
 // New loads the journal and returns a daemon that is ready to run. ctx bounds
 // its calls of the engine and the GPUs. The error is a [limiter.CannotLimitError] if
@@ -158,7 +158,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		followers: throughput.NewFollowers(deps.Clock),
 		consoles:  console.New(),
 		picturing: newDashboardFeed(),
-		timelines: timelines{turn: semaphore.NewWeighted(1)},
 		users:     request.LookupCaller,
 		keeping:   storedoutput.NewHealth(deps.Logs, deps.Journal, deps.Log),
 	}
@@ -201,7 +200,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.engine.Probe(ctx)
 	if r.limiter, err = limiter.New(ctx, opt.Limits, limiter.Deps{
 		Driver: r.Driver, Engine: r.engine, GPUs: r.gpus, Soft: r.monitor, Simulated: opt.SetSpeed != nil,
-		Watchdog: opt.Mapper.Watchdog, MPS: r.sharing.MemoryLimit, Free: r.freeMemory, Log: deps.Log,
+		Watchdog: opt.Mapper.Watchdog, MPS: r.sharing.MemoryLimit, Free: freeMemory(r.loop), Log: deps.Log,
 	}); err != nil {
 		return nil, err
 	}
@@ -211,7 +210,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.control = control.New(control.Config{
 		Loop: r.loop, Find: r.find, Authz: r.authz, GPUs: r.gpus, Logs: deps.Logs, Reread: r.monitor.Wake, Grace: r.grace, NoSuspending: opt.NoSuspending,
 	})
-	r.history = history.New(history.Config{Journal: deps.Journal, Find: r.find, Authz: r.authz, GPUs: r.gpus, Clock: deps.Clock, Waited: r.waited, Why: r.Why})
 	users := func(uid, gid int) request.Caller { return r.users(uid, gid) }
 	r.userMounts = usermounts.New(usermounts.Config{Driver: r.Driver, MountDir: opt.MountDir, Allowed: func() []string { return r.live().AllowedMounts }})
 	r.host = hostenv.New(hostenv.Config{
@@ -261,10 +259,40 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		},
 	})
 	r.setAttemptDeps()
+	r.newQueries()
 	if err := r.reconciler.AcceptLostRecords(); err != nil {
 		return nil, err
 	}
 	return r, r.reconciler.AtStart(ctx)
+}
+
+// newQueries makes what answers users' questions about tasks and the daemon.
+func (r *Runner) newQueries() {
+	r.query = query.New(query.Config{
+		Loop: r.loop, Find: r.find, Authz: r.authz, GPUs: r.gpus, Monitor: r.monitor, Energy: r.energy, Followers: r.followers, Ports: r.ports, Clock: r.Clock,
+		Reasons: &r.explained, Instance: r.instance, SampleEvery: r.opt.SampleEvery, Probing: r.probing, Undelivered: r.channels.Undelivered,
+	})
+	r.overview = query.NewServer(query.ServerConfig{
+		Loop: r.loop, Records: r.records, Authz: r.authz, GPUs: r.gpus, Monitor: r.monitor, Energy: r.energy, Engine: r.engine, Trouble: r.trouble, Output: r.keeping,
+		Helpers: r.helpers, Clock: r.Clock, Keep: func() retention.Keep { return r.live().Keep }, Draining: r.draining.Load,
+		Daemon: api.Info{
+			Version: r.opt.Version, PID: os.Getpid(), DataDir: r.opt.DataDir, Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil,
+		},
+	})
+	r.history = history.New(history.Config{Journal: r.Journal, Find: r.find, Authz: r.authz, GPUs: r.gpus, Clock: r.Clock, Waited: r.waited, Why: r.query.Why})
+}
+
+// freeMemory returns a func that returns the memory on each GPU that no task has.
+func freeMemory(l *loop.Loop) func(context.Context) map[model.GPUID]units.Bytes {
+	return func(ctx context.Context) map[model.GPUID]units.Bytes {
+		free := map[model.GPUID]units.Bytes{}
+		_ = l.Look(ctx, func(s *mapper.State) {
+			for _, g := range s.GPUs() {
+				free[g.ID] = g.Free(s.Options().Headroom)
+			}
+		})
+		return free
+	}
 }
 
 // newAuthorizer returns the authorizer of a daemon that runs as a user.

@@ -73,7 +73,7 @@ func (r *Runner) setSpeed(ctx context.Context, who request.Caller, in *api.With[
 	if err := r.SetSpeed(in.Body.Speed); err != nil {
 		return api.Info{}, request.Errorf(409, "%v", err)
 	}
-	return r.Info(ctx)
+	return r.overview.Info(ctx)
 }
 
 func (r *Runner) prove(ctx context.Context, who request.Caller, in *api.With[api.ProveRequest]) ([]api.Check, error) {

@@ -44,7 +44,7 @@ func TestCloseGPUs(t *testing.T) {
 	if on := task.Attempts[0].GPUs; len(on) != 2 || on[0].Index+on[1].Index != 3 {
 		t.Errorf("it was on %+v", on)
 	}
-	all, err := g.ListGPUs(g.ctx())
+	all, err := g.overview.ListGPUs(g.ctx())
 	if err != nil || all[0].NUMANode != "1" || all[1].NVLink != "7" || all[2].NVLink != "7" {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -94,7 +94,7 @@ func (g *rig) onlyFree(free ...int) {
 		g.cards.set(s)
 	}
 	g.eventually("the samples are seen", func() bool {
-		all, err := g.ListGPUs(g.ctx())
+		all, err := g.overview.ListGPUs(g.ctx())
 		for i, v := range all {
 			if (v.Foreign == 0) != slices.Contains(free, i) {
 				return false

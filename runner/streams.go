@@ -15,6 +15,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/query"
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
@@ -55,11 +56,10 @@ func (r *Runner) watchTask(ctx context.Context, s *sse.Sender, rec *record.Recor
 		if newest != nil {
 			rec = newest
 		}
-		views, err := r.queueViews(ctx, []*record.Record{rec})
+		v, err := r.query.Show(ctx, rec)
 		if err != nil {
 			return err
 		}
-		v := r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment)
 		if b, err := json.Marshal(v); err == nil && !bytes.Equal(b, last) {
 			last = b
 			if err := s.Send("task", v); err != nil {
@@ -94,7 +94,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sse.Sender) error {
 			if !filter.Shows(rec) {
 				continue
 			}
-			if err := s.Send("task", r.present(ctx, rec, queueView{}, rights.ListEnvironment)); err != nil {
+			if err := s.Send("task", r.query.Present(ctx, rec, query.InState{}, rights.ListEnvironment)); err != nil {
 				return err
 			}
 		}
@@ -180,11 +180,11 @@ func (r *Runner) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Reco
 			return err
 		}
 	}
-	views, err := r.queueViews(ctx, []*record.Record{rec})
+	v, err := r.query.Show(ctx, rec)
 	if err != nil {
 		return err
 	}
-	return s.Send("task", r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment))
+	return s.Send("task", v)
 }
 
 func (r *Runner) streamAttempt(ctx context.Context, s *sse.Sender, id model.TaskID, n int, o api.LogOptions) error {

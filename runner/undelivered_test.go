@@ -31,7 +31,7 @@ func TestUndelivered(t *testing.T) {
 	g.finished(ref)
 	as := func(c request.Caller) []string {
 		t.Helper()
-		task, err := g.Task(request.WithLazyCaller(g.ctx(), func() request.Caller { return c }), ref)
+		task, err := g.query.Task(request.WithLazyCaller(g.ctx(), func() request.Caller { return c }), ref)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,12 +65,12 @@ func TestVisibility(t *testing.T) {
 				text = append(text, a.Message)
 			}
 		}
-		one, err := g.Inspect(g.as(who), ref)
+		one, err := g.query.Inspect(g.as(who), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
 		add(one)
-		list, err := g.Tasks(g.as(who), api.ListOptions{All: true})
+		list, _, err := g.query.Page(g.as(who), api.ListOptions{All: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestVisibility(t *testing.T) {
 				add(task)
 			}
 		}
-		why, err := g.Why(g.as(who), ref)
+		why, err := g.query.Why(g.as(who), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestVisibility(t *testing.T) {
 	if rec, _ := g.find.Find(private); rec.Submit.Env[0] != "WANDB_API_KEY=s3cret" {
 		t.Errorf("the record itself has changed: %q", rec.Submit.Env)
 	}
-	if task, err := g.Task(g.ctx(), private); err != nil || task.Submit.Env[0] != "WANDB_API_KEY=***" || !task.EnvHidden {
+	if task, err := g.query.Task(g.ctx(), private); err != nil || task.Submit.Env[0] != "WANDB_API_KEY=***" || !task.EnvHidden {
 		t.Errorf("nobody in particular sees %q (%v)", task.Submit.Env, err)
 	}
 }
@@ -122,7 +122,7 @@ func TestVisibilityDefault(t *testing.T) {
 	seen := g.runAs(ann, api.Submit{Image: "train", Env: []string{"A=1"}})
 	hidden := g.runAs(ann, api.Submit{Image: "train", Env: []string{"A=1"}, Visibility: access.VisibilityPrivate})
 	for ref, want := range map[string]string{seen: "A=1", hidden: "A=***"} {
-		task, err := g.Task(g.as(bob), ref)
+		task, err := g.query.Task(g.as(bob), ref)
 		if err != nil || task.Submit.Env[0] != want {
 			t.Errorf("task %s shows %q (%v), want %q", ref, task.Submit.Env, err, want)
 		}

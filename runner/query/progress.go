@@ -1,4 +1,4 @@
-package runner
+package query
 
 import (
 	"carma/mapper/model"
@@ -29,11 +29,11 @@ const (
 )
 
 // viewProgress adds the progress of a running task to its view.
-func (r *Runner) viewProgress(v *api.Task, t *model.Task, g predict.SpeedView) {
-	now := r.Clock.Now()
+func (r *Tasks) viewProgress(v *api.Task, t *model.Task, g predict.SpeedView) {
+	now := r.c.Clock.Now()
 	out := &api.Progress{Source: SourcePrediction, Slowdown: r.viewSlowdown(g)}
 	v.Progress = out
-	p, params, told := r.followers.Progress(t)
+	p, params, told := r.c.Followers.Progress(t)
 	if params != (progress.Parameters{}) {
 		v.Params, v.Trainable = params.Total, params.Trainable
 	}
@@ -51,8 +51,8 @@ func (r *Runner) viewProgress(v *api.Task, t *model.Task, g predict.SpeedView) {
 	}
 }
 
-// withoutOutput returns progress without the parts from the task's output.
-func withoutOutput(p *api.Progress) *api.Progress {
+// WithoutOutput returns progress without the parts from the task's output.
+func WithoutOutput(p *api.Progress) *api.Progress {
 	if p == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func withoutOutput(p *api.Progress) *api.Progress {
 
 // viewSlowdown returns the slowdown by a task's neighbours, or nil if the task has no
 // neighbours.
-func (r *Runner) viewSlowdown(g predict.SpeedView) *api.Slowdown {
+func (r *Tasks) viewSlowdown(g predict.SpeedView) *api.Slowdown {
 	if len(g.Beside) == 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (r *Runner) viewSlowdown(g predict.SpeedView) *api.Slowdown {
 	}
 	for _, id := range g.Beside {
 		ref := api.TaskRef{ID: int64(id)}
-		if rec, _ := r.records.Get(id); rec != nil {
+		if rec, _ := r.c.Find.Records.Get(id); rec != nil {
 			ref.Name = rec.Name
 		}
 		s.Beside = append(s.Beside, ref)

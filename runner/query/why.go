@@ -1,4 +1,4 @@
-package runner
+package query
 
 import (
 	"cmp"
@@ -19,80 +19,16 @@ import (
 	"carma/runner/rights"
 )
 
-// ListGPUs returns the ledger with the monitor's last readings.
-func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
-	var pages []model.GPU
-	held := map[model.GPUID]model.TaskID{}
-	var reserved []model.Reservation
-	away := map[model.GPUID][]api.Away{}
-	var headroom units.Bytes
-	err := r.loop.Look(ctx, func(s *mapper.State) {
-		pages, headroom = s.GPUs(), s.Options().Headroom
-		for _, g := range pages {
-			held[g.ID] = s.ReservedFor(g.ID)
-		}
-		reserved = s.Reservations()
-		suspended, _ := s.Suspended()
-		for _, t := range suspended {
-			for _, had := range t.Suspension.From {
-				away[had.GPU] = append(away[had.GPU], r.suspendedView(t))
-			}
-		}
-	})
-	filter := r.authz.Filter(ctx) // names of tasks that the caller may not know of are left out
-	for id := range away {
-		for i := range away[id] {
-			if rec, _ := r.records.Get(model.TaskID(away[id][i].Task)); rec != nil && !filter.Shows(rec) {
-				away[id][i].Name = ""
-			}
-		}
-	}
-	out := make([]api.GPU, 0, len(pages))
-	for _, g := range pages {
-		v := api.GPU{
-			GPURef: api.GPURef{Index: g.Index, UUID: string(g.ID)}, Model: g.Model,
-			Capacity: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.OtherProcesses),
-			Headroom: int64(headroom), SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.FaultReason(), FaultLasts: g.Persistent != nil,
-			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: control.CordonView(g.Cordon), NVLink: g.Link, NUMANode: g.Socket,
-			Suspend: string(g.Suspend), Suspended: away[g.ID],
-		}
-		for _, res := range reserved {
-			if slices.Contains(res.GPUs, g.ID) {
-				v.Reservations = append(v.Reservations, control.ReservationView(res, r.gpus))
-			}
-		}
-		if g.Missing {
-			v.Fault = words.Missing
-		}
-		v.Parent, v.Sharing = r.gpus.Devices()[g.ID].Parent, cmp.Or(string(g.Sharing), "mps")
-		if s, ok := r.monitor.Reading(v.UUID); ok {
-			v.PowerW, v.EnergyJ, v.TemperatureC, v.ECCErrors = s.PowerW, s.EnergyJ, s.TemperatureC, s.ECCErrors
-			v.Metrics, v.Coarse, v.Warnings = s.Metrics, s.Coarse, s.Warnings
-		}
-		for _, p := range g.Residents {
-			name := ""
-			if rec, _ := r.records.Get(p.Task); rec != nil && filter.Shows(rec) {
-				name = rec.Name
-			}
-			v.Tasks = append(v.Tasks, api.Resident{
-				Task: int64(p.Task), Name: name, Grant: int64(p.Grant), Used: int64(p.Used), Peak: int64(p.Peak), Alone: p.Exclusive,
-			})
-		}
-		out = append(out, v)
-	}
-	return out, err
-}
-
 // Why explains the state of a task.
-func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
-	rec, err := r.find.Find(ref)
+func (r *Tasks) Why(ctx context.Context, ref string) (api.Why, error) {
+	rec, err := r.c.Find.Find(ref)
 	if err != nil {
 		return api.Why{}, err
 	}
-	out := api.Why{Task: int64(rec.ID()), Now: r.Clock.Time()}
+	out := api.Why{Task: int64(rec.ID()), Now: r.c.Clock.Time()}
 	var why explain.Why
 	known := false
-	err = r.loop.Look(ctx, func(s *mapper.State) {
+	err = r.c.Loop.Look(ctx, func(s *mapper.State) {
 		if why, known = s.Why(rec.ID()); known {
 			out.Account = control.AccountOf(s, rec.User)
 		}
@@ -100,13 +36,13 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	if err != nil {
 		return out, err
 	}
-	if rec, err = r.find.Find(ref); err != nil { // the record may have changed meanwhile
+	if rec, err = r.c.Find.Find(ref); err != nil { // the record may have changed meanwhile
 		return out, err
 	}
-	if !r.authz.May(ctx, rights.Output, rec) {
+	if !r.c.Authz.May(ctx, rights.Output, rec) {
 		why.Binding = record.UnquotedReason(why.Binding)
 	}
-	rec = r.authz.Shown(ctx, rec, rights.ListEnvironment)
+	rec = r.c.Authz.Shown(ctx, rec, rights.ListEnvironment)
 	out.Phase = string(rec.Task.Phase)
 	if known {
 		out.Priority = rec.Task.Priority.String()
@@ -120,13 +56,13 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 		}
 		out.Summary = r.pendingText(rec, held)
 		if rec.Task.Phase == model.Held {
-			out.Start = r.expectedStart(ctx, rec.ID())
+			out.Start = r.ExpectedStart(ctx, rec.ID())
 		}
 		return out, nil
 	}
 	out.Phase, out.Position, out.Queue = string(why.Phase), why.Position, "main"
 	out.Summary, out.ReasonCode = words.Why(why), string(why.Binding.Code)
-	out.Start = r.expectedStart(ctx, rec.ID())
+	out.Start = r.ExpectedStart(ctx, rec.ID())
 	if rec.Task.Suspension != nil {
 		out.Queue, out.Summary = "recovery", r.suspensionText(&rec.Task, out.Summary)
 	} else if why.Recovery {
@@ -134,7 +70,7 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 		out.Summary += again(&rec.Task)
 	}
 	for _, id := range why.Fits {
-		ref := r.gpus.Ref(id)
+		ref := r.c.GPUs.Ref(id)
 		out.GPUs = append(out.GPUs, api.WhyGPU{GPURef: ref, Fits: true, Text: "fits"})
 	}
 	for _, rej := range why.Rejected {
@@ -146,11 +82,9 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	return out, nil
 }
 
-var endings = map[model.Phase]string{model.Failed: "it has failed", model.Cancelled: "it was cancelled"}
-
 // pendingText returns why a task is in no queue, in words. held is the mapper's
 // reason, if it has one.
-func (r *Runner) pendingText(rec *record.Record, held string) string {
+func (r *Tasks) pendingText(rec *record.Record, held string) string {
 	t := &rec.Task
 	switch {
 	case t.Phase == model.Succeeded:
@@ -159,7 +93,7 @@ func (r *Runner) pendingText(rec *record.Record, held string) string {
 		}
 		return "it has ended with exit code 0" + again(t)
 	case t.Phase.Finished():
-		return fmt.Sprintf("%s: %s", endings[t.Phase], words.Reason(t.Reason))
+		return fmt.Sprintf("%s: %s", words.Ended(t.Phase), words.Reason(t.Reason))
 	case t.Phase == model.Stopping:
 		return "it was asked to stop: " + words.Reason(t.StopReason)
 	case t.Suspension != nil:
@@ -176,9 +110,9 @@ func (r *Runner) pendingText(rec *record.Record, held string) string {
 		if len(a.GPUs) == 0 {
 			return fmt.Sprintf("it does not wait: attempt %d is %s, without a GPU", a.N, t.Phase) + again(t)
 		}
-		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + deviceaccess.Why(t.Current().Devices, r.gpus.Text) + again(t)
+		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + deviceaccess.Why(t.Current().Devices, r.c.GPUs.Text) + again(t)
 	}
-	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
+	return cmp.Or(held, r.c.Probing(t.ID), "its memory is being estimated")
 }
 
 // stopping returns why a stopping task was asked to stop, or zero for other tasks.

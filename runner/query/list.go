@@ -1,4 +1,4 @@
-package runner
+package query
 
 import (
 	"cmp"
@@ -17,14 +17,8 @@ import (
 	"carma/runner/rights"
 )
 
-// Tasks lists tasks, newest first.
-func (r *Runner) Tasks(ctx context.Context, o api.ListOptions) ([]api.Task, error) {
-	list, _, err := r.page(ctx, o)
-	return list, err
-}
-
-// page returns one page of a listing, and where the next one begins, or 0 if there is none.
-func (r *Runner) page(ctx context.Context, o api.ListOptions) (list []api.Task, next int64, err error) {
+// Page returns one page of a listing, newest first, and where the next one begins, or 0 if there is none.
+func (r *Tasks) Page(ctx context.Context, o api.ListOptions) (list []api.Task, next int64, err error) {
 	recs, more, err := r.listed(ctx, o)
 	if err != nil {
 		return nil, 0, err
@@ -36,14 +30,14 @@ func (r *Runner) page(ctx context.Context, o api.ListOptions) (list []api.Task, 
 }
 
 // views returns records as users see them in a listing.
-func (r *Runner) views(ctx context.Context, recs []*record.Record) ([]api.Task, error) {
-	views, err := r.queueViews(ctx, recs)
+func (r *Tasks) views(ctx context.Context, recs []*record.Record) ([]api.Task, error) {
+	views, err := r.States(ctx, recs)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]api.Task, len(recs))
 	for i, rec := range recs {
-		out[i] = r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment)
+		out[i] = r.Present(ctx, rec, views[rec.ID()], rights.ListEnvironment)
 		out[i].Submit.Network = nil // up to 64 KiB of each task
 	}
 	return out, nil
@@ -52,19 +46,19 @@ func (r *Runner) views(ctx context.Context, recs []*record.Record) ([]api.Task, 
 // listed returns the newest matching records, and one more if there are more than a page
 // holds. more, if not 0, is the lowest number that was read; tasks with lower numbers may
 // match too.
-func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.Record, more int64, err error) {
+func (r *Tasks) listed(ctx context.Context, o api.ListOptions) (recs []*record.Record, more int64, err error) {
 	asked, filter, err := r.wanted(ctx, &o)
 	if err != nil {
 		return nil, 0, err
 	}
 	before := model.TaskID(o.Before)
-	if !o.All || !r.records.HasForgotten() {
-		recs = r.records.Newest(before, pageLimit(o)+1, asked)
+	if !o.All || !r.c.Find.Records.HasForgotten() {
+		recs = r.c.Find.Records.Newest(before, pageLimit(o)+1, asked)
 		return recs, 0, filter.Err()
 	}
-	recs = r.records.Newest(before, math.MaxInt, asked)
+	recs = r.c.Find.Records.Newest(before, math.MaxInt, asked)
 	limit := pageLimit(o)
-	rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: record.PageBytes})
+	rows, err := r.c.Find.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: record.PageBytes})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -96,8 +90,8 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*record.
 
 // wanted returns a function that reports whether a record matches the options and the
 // caller may know of it.
-func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*record.Record) bool, *access.Filter, error) {
-	filter := r.authz.Filter(ctx)
+func (r *Tasks) wanted(ctx context.Context, o *api.ListOptions) (func(*record.Record) bool, *access.Filter, error) {
+	filter := r.c.Authz.Filter(ctx)
 	if _, err := path.Match(o.Name, ""); err != nil {
 		return nil, nil, request.Errorf(422, "name %q is no pattern; write for example exp-*", o.Name)
 	}
@@ -156,4 +150,20 @@ func pageLimit(o api.ListOptions) int {
 		return record.PageTasks
 	}
 	return o.Limit
+}
+
+// Group lists one page of the tasks of the newest group of a name, in order of
+// number; see [record.Finder.GroupPage].
+func (r *Tasks) Group(ctx context.Context, name string, o api.ListOptions) ([]api.Task, int64, error) {
+	recs, next, err := r.c.Find.GroupPage(name, o.After, pageLimit(o))
+	if err != nil {
+		return nil, 0, err
+	}
+	filter := r.c.Authz.Filter(ctx)
+	recs = slices.DeleteFunc(recs, func(rec *record.Record) bool { return !filter.Shows(rec) })
+	if filter.Err() != nil {
+		return nil, 0, filter.Err()
+	}
+	list, err := r.views(ctx, recs)
+	return list, next, err
 }

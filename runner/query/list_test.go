@@ -1,4 +1,4 @@
-package runner
+package query
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ func TestAsked(t *testing.T) {
 		{UID: 7, User: "ann", Name: "exp-2", Task: model.Task{Request: model.Request{ID: 2}, Phase: model.Failed, Submitted: at(2), Ended: at(20)}},
 		{UID: 8, User: "bob", Name: "other", Group: "g", Task: model.Task{Request: model.Request{ID: 3}, Phase: model.Running, Submitted: at(3)}, Submit: api.Submit{Labels: map[string]string{"a": "b"}}},
 	}
-	r := &Runner{}
+	r := New(Config{})
 	ctx := request.WithLazyCaller(t.Context(), func() request.Caller { return request.Caller{UID: 7} })
 	for _, row := range []struct {
 		o    api.ListOptions
@@ -42,7 +42,7 @@ func TestAsked(t *testing.T) {
 			if fits(rec) {
 				got = append(got, int64(rec.ID()))
 			}
-			if v := r.view(rec, queueView{}); row.o.Fits(&v, 7) {
+			if v := r.View(rec, InState{}); row.o.Fits(&v, 7) {
 				client = append(client, v.ID)
 			}
 		}
@@ -58,26 +58,14 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestWhereAnEstimateComesFrom: if the peak of earlier runs is allocated, the detail says so
-// and precedes the estimator's sentence.
-func TestWhereAnEstimateComesFrom(t *testing.T) {
-	const asked = "workload resnet50: 6.9 GiB measured, 7.0 GiB booked"
-	const unknown = "nothing is known about its memory; --mem or --est-model lets it share at once"
-	for alone, want := range map[bool]string{false: unknown, true: "nothing is known about its memory; it asked for its GPUs alone"} {
-		if got := estimateDetail(model.Estimate{WholeGPU: true}, unknown, alone); got != want {
-			t.Errorf("exclusive %v: %q, want %q", alone, got, want)
-		}
+// TestPageOfWideTasks checks that a page of tasks with long commands has a bounded size.
+func TestPageOfWideTasks(t *testing.T) {
+	wide := make([]*record.Record, 10)
+	for i := range wide {
+		wide[i] = &record.Record{Submit: api.Submit{Command: []string{strings.Repeat("x", record.PageBytes/3)}}}
+		wide[i].Task.ID = model.TaskID(10 - i)
 	}
-	for _, c := range []struct {
-		e    model.Estimate
-		want string
-	}{
-		{model.Estimate{Memory: 7 * units.GiB, Method: "catalogue"}, asked},
-		{model.Estimate{Memory: 9 * units.GiB, Method: model.FromHistory}, "9.0 GiB booked, a little above what earlier runs"},
-		{model.Estimate{WholeGPU: true, Method: model.FromHistory}, "whole GPUs; when it was submitted: " + asked},
-	} {
-		if got := estimateDetail(c.e, asked, false); !strings.Contains(got, c.want) {
-			t.Errorf("%+v: %q, want %q", c.e, got, c.want)
-		}
+	if part, next := page(wide, 10); len(part) != 2 || next != 9 {
+		t.Errorf("a page of %d wide tasks, next %d", len(part), next)
 	}
 }

@@ -1,4 +1,4 @@
-package runner
+package query
 
 import (
 	"cmp"
@@ -37,8 +37,8 @@ type madeTimeline struct {
 }
 
 // Timeline returns the attempts that ran between two instants of the daemon's time.
-func (r *Runner) Timeline(ctx context.Context, since, until time.Time) (api.Timeline, error) {
-	now := r.Clock.Time()
+func (r *Tasks) Timeline(ctx context.Context, since, until time.Time) (api.Timeline, error) {
+	now := r.c.Clock.Time()
 	asked := [2]time.Time{since, until}
 	if until.IsZero() || until.After(now) {
 		until = now
@@ -75,7 +75,7 @@ func (r *Runner) Timeline(ctx context.Context, since, until time.Time) (api.Time
 	return line, nil
 }
 
-func (r *Runner) timeline(ctx context.Context, since, until time.Time) (api.Timeline, error) {
+func (r *Tasks) timeline(ctx context.Context, since, until time.Time) (api.Timeline, error) {
 	line := api.Timeline{Since: since, Until: until, Runs: []api.Run{}}
 	o := api.ListOptions{All: true, Since: since, Until: until}
 	for range timelinePages {
@@ -100,7 +100,7 @@ func (r *Runner) timeline(ctx context.Context, since, until time.Time) (api.Time
 
 // runsOf returns the attempts of a task that had GPUs in an interval. The result has no
 // data that only some callers may see.
-func (r *Runner) runsOf(rec *record.Record, since, until time.Time) (runs []api.Run) {
+func (r *Tasks) runsOf(rec *record.Record, since, until time.Time) (runs []api.Run) {
 	from, to := units.InstantOf(since), units.InstantOf(until)
 	for i := range rec.Task.Attempts {
 		a := &rec.Task.Attempts[i]
@@ -109,10 +109,10 @@ func (r *Runner) runsOf(rec *record.Record, since, until time.Time) (runs []api.
 		}
 		run := api.Run{
 			Task: int64(rec.ID()), Name: rec.Name, User: rec.User, Attempt: a.N, GPUs: []int{}, From: a.Launched.Time(), Until: a.Ended.TimeOrZero(),
-			Outcome: string(a.Class), Again: string(a.Reason.Code), Suspended: suspendedFor(&rec.Task, a, r.Clock.Now()), Back: a.Back.TimeOrZero(), Peak: int64(a.Peak),
+			Outcome: string(a.Class), Again: string(a.Reason.Code), Suspended: suspendedFor(&rec.Task, a, r.c.Clock.Now()), Back: a.Back.TimeOrZero(), Peak: int64(a.Peak),
 		}
 		for _, g := range a.Grants {
-			run.GPUs = append(run.GPUs, r.gpus.Ref(g.GPU).Index)
+			run.GPUs = append(run.GPUs, r.c.GPUs.Ref(g.GPU).Index)
 			run.Grant = max(run.Grant, int64(g.Memory))
 		}
 		if s := rec.Task.Suspension; s != nil && a.Ended == 0 {
@@ -120,7 +120,7 @@ func (r *Runner) runsOf(rec *record.Record, since, until time.Time) (runs []api.
 			if rec.Task.Phase == model.Suspended {
 				run.GPUs = run.GPUs[:0]
 				for _, g := range s.From {
-					run.GPUs = append(run.GPUs, r.gpus.Ref(g.GPU).Index)
+					run.GPUs = append(run.GPUs, r.c.GPUs.Ref(g.GPU).Index)
 				}
 			}
 		}
@@ -132,17 +132,17 @@ func (r *Runner) runsOf(rec *record.Record, since, until time.Time) (runs []api.
 
 // addRunIntervals adds the GPUs of a run between its suspensions, and all GPUs that the
 // run ever had.
-func (r *Runner) addRunIntervals(run *api.Run, rec *record.Record, a *model.Attempt) {
+func (r *Tasks) addRunIntervals(run *api.Run, rec *record.Record, a *model.Attempt) {
 	if len(a.Absences) == 0 {
 		return
 	}
 	from := run.From
-	for _, away := range a.Absences {
-		stay := api.Stay{From: from, Until: away.From.Time()}
-		for _, g := range away.GPUs {
-			stay.GPUs = append(stay.GPUs, r.gpus.Ref(g).Index)
+	for _, absence := range a.Absences {
+		stay := api.Stay{From: from, Until: absence.From.Time()}
+		for _, g := range absence.GPUs {
+			stay.GPUs = append(stay.GPUs, r.c.GPUs.Ref(g).Index)
 		}
-		run.Stays, from = append(run.Stays, stay), away.To.Time()
+		run.Stays, from = append(run.Stays, stay), absence.To.Time()
 	}
 	if end := cmp.Or(run.Away, run.Until); end.IsZero() || from.Before(end) {
 		run.Stays = append(run.Stays, api.Stay{GPUs: run.GPUs, From: from, Until: end})

@@ -1,4 +1,4 @@
-package runner
+package query
 
 import (
 	"cmp"
@@ -9,13 +9,11 @@ import (
 	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
-	"carma/runner/gpu"
-	"carma/runner/record"
 )
 
 // suspensionView returns the API form of a task's suspension, or nil if the task is
 // neither suspended, suspending nor resuming.
-func (r *Runner) suspensionView(t *model.Task) *api.Suspension {
+func (r *Tasks) suspensionView(t *model.Task) *api.Suspension {
 	s := t.Suspension
 	if s == nil || t.Phase == model.Stopping {
 		return nil
@@ -27,16 +25,7 @@ func (r *Runner) suspensionView(t *model.Task) *api.Suspension {
 		v.HeldBy = cmp.Or(t.Hold.By, "carma")
 	}
 	for _, g := range s.From {
-		v.From = append(v.From, r.gpus.Ref(g.GPU))
-	}
-	return v
-}
-
-// suspendedView returns the API form of a suspended task for carma gpus.
-func (r *Runner) suspendedView(t *model.Task) api.Away {
-	v := api.Away{Task: int64(t.ID), Host: int64(t.Suspension.Host), Since: t.Suspension.Since.Time()}
-	if rec, _ := r.records.Get(t.ID); rec != nil {
-		v.Name = rec.Name
+		v.From = append(v.From, r.c.GPUs.Ref(g.GPU))
 	}
 	return v
 }
@@ -51,7 +40,7 @@ func suspendedFor(t *model.Task, a *model.Attempt, now units.Instant) time.Durat
 
 // suspensionText describes the state of a task that is suspending, suspended or resuming, as a
 // sentence. held says in words what keeps a suspended task from resuming.
-func (r *Runner) suspensionText(t *model.Task, held string) string {
+func (r *Tasks) suspensionText(t *model.Task, held string) string {
 	s := t.Suspension
 	by := words.Reason(model.Reason{Code: model.ReasonSuspended, Name: s.By, Text: s.Why})
 	switch {
@@ -71,30 +60,4 @@ func (r *Runner) suspensionText(t *model.Task, held string) string {
 		return fmt.Sprintf("%s and comes back after carma resume %d", text, t.ID)
 	}
 	return text + "; it waits to come back: " + cmp.Or(held, "for its GPU")
-}
-
-// reportSuspension reports to the reader of a task's output, and to its terminal, when the task
-// is suspended and resumed.
-func (r *Runner) reportSuspension(ev model.Event) {
-	switch ev := ev.(type) {
-	case model.SuspendDone:
-		if t, ok := r.loop.State().Task(ev.Task); ok && ev.Failure == "" && t.Phase != model.Running {
-			r.followers.Get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).Suspend(ev.At)
-			r.consoles.Say(ev.Task, awayText(t))
-		}
-	case model.Resumed:
-		if t, ok := r.loop.State().Task(ev.Task); ok && ev.Failure == "" && t.Phase == model.Running {
-			r.consoles.Say(ev.Task, "it is back on its GPU, and goes on")
-			r.followers.Get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).Resume(ev.At)
-		}
-	}
-}
-
-// awayText tells attached users that the task is suspended.
-func awayText(t *model.Task) string {
-	if t.Suspension == nil {
-		return "it is off its GPU"
-	}
-	by := words.Reason(model.Reason{Code: model.ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why})
-	return fmt.Sprintf("it is %s; its programs stand still until %s", by, record.UntilResumed(t))
 }

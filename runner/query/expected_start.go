@@ -1,4 +1,4 @@
-package runner
+package query
 
 import (
 	"context"
@@ -35,9 +35,9 @@ type expectation struct {
 	start *api.Start
 }
 
-// expectedStart returns the expected start of a pending task, or nil if unknown. The loop
+// ExpectedStart returns the expected start of a pending task, or nil if unknown. The loop
 // only copies the state.
-func (r *Runner) expectedStart(ctx context.Context, id model.TaskID) *api.Start {
+func (r *Tasks) ExpectedStart(ctx context.Context, id model.TaskID) *api.Start {
 	e := &r.expected
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,18 +63,18 @@ func (r *Runner) expectedStart(ctx context.Context, id model.TaskID) *api.Start 
 }
 
 // copyState copies the state, unless that was done just now or it is too large.
-func (r *Runner) copyState(ctx context.Context, e *expectations) error {
+func (r *Tasks) copyState(ctx context.Context, e *expectations) error {
 	if time.Since(e.copied) < copyAge {
 		return nil
 	}
 	e.then = nil
-	err := r.loop.Look(ctx, func(s *mapper.State) {
+	err := r.c.Loop.Look(ctx, func(s *mapper.State) {
 		if s.Unfinished() <= expectAtMost {
 			e.then = s.Clone()
 		}
 	})
 	if e.copied = time.Now(); e.then != nil {
-		e.then.Step(model.TimerFired{At: r.Clock.Now()})
+		e.then.Step(model.TimerFired{At: r.c.Clock.Now()})
 	}
 	return err
 }
