@@ -6,9 +6,9 @@ import (
 	"carma/mapper/model"
 )
 
-// LostGPUs returns the GPUs among those of an attempt that have lost their own nodes. It
-// returns all of them if only nodes are lost that GPUs share, or it is not known which GPU
-// has which node. nodes returns the nodes of a GPU.
+// LostGPUs returns the GPUs of an attempt that have lost their own nodes. It returns all of
+// gpus if only nodes are lost that GPUs share, or it is not known which GPU has which node.
+// nodes returns the nodes of a GPU.
 func (r Result) LostGPUs(gpus []model.GPUID, nodes func(model.GPUID) []string) (lost []model.GPUID) {
 	for _, id := range gpus {
 		if slices.ContainsFunc(nodes(id), func(path string) bool { return slices.Contains(r.Lost, path) }) {

@@ -8,11 +8,11 @@ import (
 )
 
 // cache keeps images, so that not every submission asks the engine. A retagged
-// image is seen after keptFor.
+// image is seen after lifetime.
 type cache struct {
-	mu   sync.Mutex
-	seen map[string]cachedImage
-	away time.Time // the engine counts as not answering until this time
+	mu      sync.Mutex
+	seen    map[string]cachedImage
+	failing time.Time // the engine counts as not answering until this time
 }
 
 type cachedImage struct {
@@ -20,18 +20,18 @@ type cachedImage struct {
 	until time.Time
 }
 
-const keptFor = 2 * time.Second
+const lifetime = 2 * time.Second
 
-func (c *cache) engineAway() bool {
+func (c *cache) engineFails() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Before(c.away)
+	return time.Now().Before(c.failing)
 }
 
 func (c *cache) noAnswer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.away = time.Now().Add(keptFor)
+	c.failing = time.Now().Add(lifetime)
 }
 
 func (c *cache) get(ref string) (containers.Image, bool) {
@@ -50,5 +50,5 @@ func (c *cache) put(ref string, img containers.Image) {
 	if c.seen == nil || len(c.seen) > 1000 {
 		c.seen = map[string]cachedImage{}
 	}
-	c.seen[ref] = cachedImage{img, time.Now().Add(keptFor)}
+	c.seen[ref] = cachedImage{img, time.Now().Add(lifetime)}
 }

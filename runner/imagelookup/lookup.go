@@ -81,7 +81,7 @@ func (l *Lookup) find(ctx context.Context, uid int, ref, policy string, by pull.
 // not ask it again, so that the tasks of a submission do not wait for it one after the
 // other.
 func (l *Lookup) lookUp(ctx context.Context, ref string) (containers.Image, error) {
-	if !l.engine.Answers() || l.cache.engineAway() {
+	if !l.engine.Answers() || l.cache.engineFails() {
 		return containers.Image{}, fmt.Errorf("look up image: %w", containers.ErrUnavailable)
 	}
 	img, err := l.driver.Image(ctx, ref)
@@ -95,7 +95,7 @@ func (l *Lookup) lookUp(ctx context.Context, ref string) (containers.Image, erro
 // a time limit, but only while the engine answers. If the engine has just not answered,
 // pullNow does not ask it again.
 func (l *Lookup) pullNow(ctx context.Context, uid int, ref string, by pull.Credentials) error {
-	if !l.engine.Answers() || l.cache.engineAway() {
+	if !l.engine.Answers() || l.cache.engineFails() {
 		return fmt.Errorf("pull image: %w", containers.ErrUnavailable)
 	}
 	ctx, end := l.engine.WhileAnswering(ctx)

@@ -15,12 +15,12 @@ func TestCache(t *testing.T) {
 		var c cache
 		c.put("a", containers.Image{ID: "1"})
 		c.noAnswer()
-		time.Sleep(keptFor - 1)
-		if img, ok := c.get("a"); !ok || img.ID != "1" || !c.engineAway() {
-			t.Errorf("%+v, %t, %t", img, ok, c.engineAway())
+		time.Sleep(lifetime - 1)
+		if img, ok := c.get("a"); !ok || img.ID != "1" || !c.engineFails() {
+			t.Errorf("%+v, %t, %t", img, ok, c.engineFails())
 		}
 		time.Sleep(2)
-		if _, ok := c.get("a"); ok || c.engineAway() {
+		if _, ok := c.get("a"); ok || c.engineFails() {
 			t.Error("it is kept for too long")
 		}
 		if _, ok := c.get("b"); ok {

@@ -24,7 +24,7 @@ type SoftLimits interface {
 	ClearSoftLimits(container string)
 }
 
-// Deps are what a [Limiter] needs.
+// Deps holds the parts that a [Limiter] works with.
 type Deps struct {
 	Driver containers.Driver
 	Engine *engine.Health

@@ -64,8 +64,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestVariables: frameworks are limited to the largest share of a card that was granted, but not
-// those of a task alone on its GPUs.
+// TestVariables: frameworks are limited to the largest share of a card that was granted. A task
+// alone on its GPUs has no limit.
 func TestVariables(t *testing.T) {
 	l, err := newLimiter(t, Options{Caps: CapsFractions, Context: units.GiB})
 	if err != nil {

@@ -137,7 +137,7 @@ func TestNamedUser(t *testing.T) {
 	}
 }
 
-// TestReport: the mapper is told again when an attempt that is no client shares a GPU, and when
+// TestReport: the mapper gets another report when an attempt that is no client shares a GPU, and when
 // it has left.
 func TestReport(t *testing.T) {
 	changes := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Options are what a [State] needs.
+// Options configures a [State].
 type Options struct {
 	MPS *MPS // nil if MPS is off
 	// Missing is the reason why MPS is nil although it was configured, or empty.
@@ -20,7 +20,7 @@ type Options struct {
 	Source gpu.Source
 	// Devices returns the GPUs.
 	Devices func() map[model.GPUID]gpu.Device
-	// Changed is called when GPUs are shared otherwise than the mapper was told.
+	// Changed is called when GPUs are shared otherwise than the last report to the mapper says.
 	Changed func()
 	Log     zerolog.Logger
 }
@@ -166,14 +166,14 @@ func (s *State) MemoryLimit(d gpu.Device) (in, not string) {
 	return "MPS limit per process of tasks on one GPU", ""
 }
 
-// Told records what the mapper is told about all GPUs.
+// Told records the last report to the mapper about all GPUs.
 func (s *State) Told(told map[model.GPUID]model.Sharing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = told
 }
 
-// report calls Changed if the mapper was told otherwise how the GPUs are shared.
+// report calls Changed if the last report to the mapper says otherwise how the GPUs are shared.
 func (s *State) report() {
 	if s.opt.MPS == nil {
 		return // without MPS the sharing does not change

@@ -77,13 +77,13 @@ func (fs *Followers) send(ctx context.Context, loop Loop) {
 	if len(all) == 0 {
 		return
 	}
-	going := make(map[gpu.AttemptKey]predict.SpeedView, len(all))
+	running := make(map[gpu.AttemptKey]predict.SpeedView, len(all))
 	var now units.Instant
 	err := loop.Look(ctx, func(s *mapper.State) {
 		now = fs.clock.Now()
 		for key := range all {
 			if g, ok := s.Speed(key.Task); ok && g.Running && g.Attempt == key.Attempt {
-				going[key] = g
+				running[key] = g
 			}
 		}
 	})
@@ -92,7 +92,7 @@ func (fs *Followers) send(ctx context.Context, loop Loop) {
 	}
 	ev := model.ThroughputReported{At: now}
 	var then []func() // called if the loop accepts the event
-	for key, g := range going {
+	for key, g := range running {
 		if p, told, ok := all[key].pace(now, g); ok {
 			p.Task, p.Attempt = key.Task, key.Attempt
 			ev.Tasks = append(ev.Tasks, p)

@@ -12,10 +12,10 @@ const (
 	// AtMost bounds how many reasons one listing computes.
 	AtMost = 100
 	// perSecond is the number of reasons that all listings together compute in a
-	// second. Beyond that, they show reasons that are up to keptFor old. To compute a
+	// second. Beyond that, they show reasons that are up to lifetime old. To compute a
 	// reason, the loop looks at all GPUs, and submissions wait meanwhile.
 	perSecond = 500
-	keptFor   = 5 * time.Second
+	lifetime  = 5 * time.Second
 )
 
 // Cache holds the reasons why tasks wait, as listings last showed them. Only the
@@ -40,7 +40,7 @@ func (e *Cache) Of(s *mapper.State, id model.TaskID, now time.Time) Reason {
 		e.second, e.worked = now, 0
 	}
 	old, have := e.last[id]
-	if have && e.worked >= perSecond && now.Sub(old.at) < keptFor {
+	if have && e.worked >= perSecond && now.Sub(old.at) < lifetime {
 		return old
 	}
 	e.worked++
@@ -56,9 +56,9 @@ func (e *Cache) Of(s *mapper.State, id model.TaskID, now time.Time) Reason {
 }
 
 // Recent does what Of does, for callers that ask repeatedly: a reason that is not older than
-// keptFor is not computed again.
+// lifetime is not computed again.
 func (e *Cache) Recent(s *mapper.State, id model.TaskID, now time.Time) Reason {
-	if old, have := e.last[id]; have && now.Sub(old.at) < keptFor {
+	if old, have := e.last[id]; have && now.Sub(old.at) < lifetime {
 		return old
 	}
 	return e.Of(s, id, now)

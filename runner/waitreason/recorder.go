@@ -64,7 +64,7 @@ func (r *Recorder) Record(ctx context.Context) error {
 		return rec.Task.Phase == model.Queued || rec.Task.Phase == model.Recovering
 	})
 	slices.Reverse(recs)
-	var notes []Line
+	var lines []Line
 	var ids []model.TaskID
 	err := r.look(ctx, func(s *mapper.State) {
 		for _, rec := range recs[:min(len(recs), waitsLooked)] {
@@ -75,11 +75,11 @@ func (r *Recorder) Record(ctx context.Context) error {
 			note := Line{Happened: api.Happened{At: r.clock.Time(), Kind: "waits", Text: "waits: " + words.Why(why), Reason: string(why.Binding.Code)}}
 			why.Binding = record.UnquotedReason(why.Binding)
 			note.Public = "waits: " + words.Why(why)
-			notes, ids = append(notes, note), append(ids, rec.ID())
+			lines, ids = append(lines, note), append(ids, rec.ID())
 		}
 	})
 	for i, id := range ids {
-		r.add(id, notes[i])
+		r.add(id, lines[i])
 	}
 	return err
 }
