@@ -18,6 +18,8 @@ import (
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
+	"carma/runner/taskkind"
+	"carma/runner/textcheck"
 )
 
 // submissionBatch is a submission that is not in the state yet.
@@ -74,7 +76,7 @@ func (r *Runner) take(ctx context.Context, who request.Caller, s api.Submission)
 	if len(s.Tasks) == 0 || len(s.Tasks) > api.MaxTasks {
 		return nil, nil, request.Errorf(422, "%d tasks in one submission; 1 to %d are possible", len(s.Tasks), api.MaxTasks)
 	}
-	if err := checkName("--group", s.Group); err != nil {
+	if err := textcheck.Name("--group", s.Group); err != nil {
 		return nil, nil, err
 	}
 	in := &submissionBatch{who: who, group: s.Group}
@@ -85,7 +87,7 @@ func (r *Runner) take(ctx context.Context, who request.Caller, s api.Submission)
 		if err := place(&t); err != nil {
 			return nil, nil, inTask(s, i, err)
 		}
-		if t.Bare() && t.Check() == nil && checkTexts(t) == nil { // prepare refuses the others
+		if t.Bare() && t.Check() == nil && textcheck.Submit(t) == nil { // prepare refuses the others
 			var err error
 			if t, err = onHost(t); err != nil {
 				return nil, nil, inTask(s, i, err)
@@ -250,7 +252,7 @@ func (p *batchPlan) name(rec *record.Record, id model.TaskID) (string, error) {
 func (p *batchPlan) request(c *admission, id model.TaskID) (model.Request, error) {
 	rec, sub := c.rec, c.rec.Submit
 	req := model.Request{
-		ID: id, User: rec.User, Account: sub.Account, Namespace: sub.Namespace, Kind: kind(rec), Family: family(&sub), Program: program(rec), Batch: batchSize(rec), Image: cmp.Or(rec.ImageID, sub.Source()),
+		ID: id, User: rec.User, Account: sub.Account, Namespace: sub.Namespace, Kind: taskkind.Kind(rec), Family: taskkind.Family(&sub), Program: taskkind.Program(rec), Batch: taskkind.BatchSize(rec), Image: cmp.Or(rec.ImageID, sub.Source()),
 		GPUs: sub.GPUs, NoGPU: sub.NoGPU, Priority: priorities[sub.Priority],
 		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit, Slot: sub.Slot,
 		Terminal: sub.TTY, IdleStop: sub.IdleStop,

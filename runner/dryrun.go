@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -28,7 +29,7 @@ func (r *Runner) Preview(ctx context.Context, who request.Caller, s api.Submissi
 			then = now.Clone()
 		}
 	})
-	if err = firstError(err, refused); err != nil {
+	if err = cmp.Or(err, refused); err != nil {
 		return api.Preview{}, err
 	}
 	started := map[model.TaskID]model.Launch{}

@@ -268,26 +268,6 @@ func TestBareProbe(t *testing.T) {
 	}
 }
 
-// TestBareKind: tasks without an image are of the same kind if environment, folder and command
-// are equal.
-func TestBareKind(t *testing.T) {
-	of := func(s api.Submit) string {
-		s.GPUs, s.Command = 1, []string{"python", "train.py"}
-		return kind(&record.Record{Submit: s})
-	}
-	kinds := map[string]bool{}
-	all := []api.Submit{{Host: true}, {Host: true, ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Conda: "/c", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Conda: "/d", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Venv: "/c", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}, {Image: "host", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}}
-	for _, s := range all {
-		kinds[of(s)] = true
-	}
-	if len(kinds) != len(all) || of(all[2]) != of(api.Submit{Conda: "/c", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}) {
-		t.Errorf("%d kinds of %d", len(kinds), len(all))
-	}
-	if of(api.Submit{Image: "i", ContainerOptions: api.ContainerOptions{WorkDir: "/a"}}) != of(api.Submit{Image: "i", ContainerOptions: api.ContainerOptions{WorkDir: "/b"}}) {
-		t.Error("with an image the working folder tells nothing")
-	}
-}
-
 // refusedWith checks that a submission is refused, with words.
 func (g *rig) refusedWith(who request.Caller, s api.Submit, words string) {
 	g.t.Helper()

@@ -18,6 +18,7 @@ import (
 	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/record"
+	"carma/runner/taskkind"
 )
 
 // Probing configures the probes of tasks before they are first mapped.
@@ -60,7 +61,7 @@ func newProbers() probers {
 // wantsProbe reports whether a task is to be probed. Only the loop calls it.
 func (r *Runner) wantsProbe(rec *record.Record, est estimator.Estimate) bool {
 	asked := rec.Submit.Probe || r.live().Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.Model() == ""
-	return asked && r.live().Probing.When != ProbeNever && !r.loop.State().Recalls(kind(rec))
+	return asked && r.live().Probing.When != ProbeNever && !r.loop.State().Recalls(taskkind.Kind(rec))
 }
 
 // probeIfDue starts the probe of a task that has no memory estimate yet, once the task

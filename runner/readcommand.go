@@ -9,6 +9,7 @@ import (
 	"carma/estimator/command"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/gpushare"
 	"carma/runner/record"
 	"carma/runner/request"
 )
@@ -30,7 +31,7 @@ func (r *Runner) readCommand(ctx context.Context, rec *record.Record, image *con
 			return nil, err
 		}
 	}
-	share, err := r.recognise(rec, read)
+	share, err := r.shares().Recognise(rec, read)
 	return append(lines, share...), err
 }
 
@@ -83,4 +84,10 @@ func fitChange(sub *api.Submit) error {
 		return request.Errorf(422, "command: %s", fit.Refusal)
 	}
 	return nil
+}
+
+// shares returns what the estimates of programs that take a share of a GPU need.
+func (r *Runner) shares() gpushare.GPUs {
+	least, most := r.gpus.Capacities()
+	return gpushare.GPUs{Least: least, Most: most, Headroom: r.opt.Mapper.Headroom}
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -48,7 +49,7 @@ func liveOf(o *Options) (*Live, error) {
 	}
 	var err error
 	l.Bounds, err = o.Bounds.On(machine.Size())
-	return &l, firstError(err, l.Fittings.check())
+	return &l, cmp.Or(err, l.Fittings.check())
 }
 
 // Reconfigure changes options while the daemon runs. It returns when the mapper's options
@@ -58,7 +59,7 @@ func (r *Runner) Reconfigure(ctx context.Context, options model.Options, live Li
 		return err
 	}
 	bounds, err := live.Bounds.On(machine.Size())
-	err = firstError(err, live.Fittings.check())
+	err = cmp.Or(err, live.Fittings.check())
 	if err != nil {
 		return err
 	}

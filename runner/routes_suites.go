@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -84,5 +85,5 @@ func (r *Runner) streamEnded(s *sse.Sender, run storedoutput.Run, name string, o
 	err := r.Logs.Follow(r.work, run.ID, attempt, tasklog.Options{Tail: opt.Tail}, func(l tasklog.Line) error {
 		return s.Send("log", api.LogLine{At: r.Clock.FromWall(l.At).Time(), Attempt: 1, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial})
 	})
-	return firstError(err, s.Send("end", struct{}{}))
+	return cmp.Or(err, s.Send("end", struct{}{}))
 }

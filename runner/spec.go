@@ -10,6 +10,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/containerfiles"
+	"carma/runner/gpushare"
 	"carma/runner/helpers"
 	"carma/runner/label"
 	"carma/runner/loop"
@@ -82,7 +83,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.Env = append(spec.Env, env...)
 	}
 	spec.Env = append(spec.Env, w.memory.Variables()...)
-	w.setShare(&spec)
+	gpushare.Set(&spec, w.rec, w.launch.Grants, w.deps.GPUs.Capacity)
 	w.mps.Share(&spec, !w.memory.Bursts())
 	w.joinSuite(&spec)
 	return spec, nil

@@ -1,18 +1,17 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"carma/configs/models"
 	"carma/containers"
 	"carma/estimator"
-	"carma/internal/lazyregexp"
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
@@ -24,10 +23,10 @@ import (
 	"carma/runner/pull"
 	"carma/runner/record"
 	"carma/runner/request"
+	"carma/runner/taskkind"
+	"carma/runner/textcheck"
 	"carma/runner/usermounts"
 )
-
-var taskName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
 
 // Submit checks a request, estimates its memory and adds the task. When it
 // returns without error, the task is durable.
@@ -51,7 +50,7 @@ type admission struct {
 // prepare checks a task, looks its image up and predicts its use of GPUs. It
 // also returns warnings.
 func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) (*admission, []string, error) {
-	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.Check(s), checkLeave(s), r.channels.CheckSubmit(who, &s), r.checkContainerOptions(ctx, who, s), r.authz.SetVisibility(&s)); err != nil {
+	if err := cmp.Or(r.checkSubmit(who, s), textcheck.Submit(s), r.live().Bounds.Check(s), checkLeave(s), r.channels.CheckSubmit(who, &s), r.checkContainerOptions(ctx, who, s), r.authz.SetVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
 	warn := r.ipcLine(&s)
@@ -154,7 +153,7 @@ var priorities = map[string]model.Priority{"": model.Normal, "low": model.Low, "
 // "task".
 func defaultName(s *api.Submit) string {
 	name := s.Stem()
-	if !taskName().MatchString(name) {
+	if !textcheck.IsName(name) {
 		return "task"
 	}
 	return name
@@ -167,7 +166,7 @@ func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
 	if strings.HasPrefix(s.Image, hostenv.ImagePrefix) {
 		return request.Errorf(422, "image %s: it is carma's own, for tasks without an image; write --host in its place", s.Image)
 	}
-	if err := firstError(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
+	if err := cmp.Or(textcheck.Name("--name", s.Name), textcheck.Name("part", s.Part)); err != nil {
 		return err
 	}
 	for _, d := range s.After {
@@ -178,7 +177,7 @@ func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
 	if s.Probe && r.live().Probing.When == ProbeNever {
 		return request.Errorf(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
-	if err := firstError(checkNoGPU(s), checkGPUIDs(s)); err != nil {
+	if err := cmp.Or(checkNoGPU(s), checkGPUIDs(s)); err != nil {
 		return err
 	}
 	if _, can := engine.As[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
@@ -210,20 +209,6 @@ func checkNoGPU(s api.Submit) error {
 		return request.Errorf(422, "--exclusive: --gpus 0 asks for no GPU that others could share; leave it out")
 	case s.Probe:
 		return request.Errorf(422, "--probe: it finds the memory of a GPU, and --gpus 0 asks for none; leave it out")
-	}
-	return nil
-}
-
-// checkName refuses a text that cannot be the name of a task or a group. An
-// empty name is chosen later.
-func checkName(option, name string) error {
-	switch _, numeric := strconv.Atoi(name); {
-	case name == "":
-		return nil
-	case numeric == nil:
-		return request.Errorf(422, "%s %s: a name must not be a number, those are for task ids", option, name)
-	case !taskName().MatchString(name):
-		return request.Errorf(422, "%s %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", option, name)
 	}
 	return nil
 }
@@ -260,11 +245,11 @@ func (r *Runner) predict(ctx context.Context, rec *record.Record, network *model
 	if sub.NoGPU {
 		return estimator.Estimate{Method: estimator.NoGPU, Detail: "it gets no GPU"}, model.Expected{}, nil
 	}
-	if e, ok := r.taken(rec); ok {
-		return e, r.Estimator.Expect(estimator.Query{Model: sub.EstModel, Batch: batchSize(rec), GPUs: sub.GPUs}), nil
+	if e, ok := r.shares().Estimate(rec); ok {
+		return e, r.Estimator.Expect(estimator.Query{Model: sub.EstModel, Batch: taskkind.BatchSize(rec), GPUs: sub.GPUs}), nil
 	}
 	q := estimator.Query{
-		Declared: units.Bytes(sub.Mem), Model: sub.Model(), Described: sub.Network, Batch: batchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
+		Declared: units.Bytes(sub.Mem), Model: sub.Model(), Described: sub.Network, Batch: taskkind.BatchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
 		Few: estimator.Few{Params: sub.Params, Family: sub.Family, Input: sub.Input, Layers: sub.Layers},
 	}
 	if err := trained(&q, &sub); err != nil {
@@ -272,7 +257,7 @@ func (r *Runner) predict(ctx context.Context, rec *record.Record, network *model
 	}
 	err := r.loop.Look(ctx, func(s *mapper.State) {
 		q.Measured = s.Measured()
-		if p := program(rec); p != "" && q.Declared == 0 {
+		if p := taskkind.Program(rec); p != "" && q.Declared == 0 {
 			for _, run := range s.Runs(p) {
 				q.Runs = append(q.Runs, estimator.Run(run))
 			}
@@ -297,16 +282,6 @@ func trained(q *estimator.Query, sub *api.Submit) (err error) {
 	if n := sub.Read.Batch; n > 0 && sub.BatchSize == 0 && n <= models.MaxBatch {
 		// GPUs that share one sample process one such batch together.
 		q.Settings.Batch = n * max(1, sub.GPUs/max(1, q.Settings.SequenceParallel))
-	}
-	return nil
-}
-
-// firstError returns the first error that is not nil.
-func firstError(all ...error) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

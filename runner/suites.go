@@ -20,6 +20,7 @@ import (
 	"carma/runner/rights"
 	"carma/runner/sse"
 	"carma/runner/storedoutput"
+	"carma/runner/textcheck"
 	"carma/runner/usermounts"
 )
 
@@ -133,7 +134,7 @@ func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, err
 // PutSuite starts the helpers of a suite. If check is set, it only checks whether they could
 // start.
 func (r *Runner) PutSuite(ctx context.Context, who request.Caller, name string, s api.Suite, check bool) (api.SuiteState, error) {
-	if err := checkName("suite", name); err != nil {
+	if err := textcheck.Name("suite", name); err != nil {
 		return api.SuiteState{}, err
 	}
 	if r.draining.Load() && !check {
@@ -142,7 +143,7 @@ func (r *Runner) PutSuite(ctx context.Context, who request.Caller, name string, 
 	mayMount := r.userMounts.Check(ctx, who)
 	for i := range s.Helpers {
 		h := &s.Helpers[i]
-		err := firstError(r.checkHelper(who, h), mayMount(h.Container.Mounts))
+		err := cmp.Or(r.checkHelper(who, h), mayMount(h.Container.Mounts))
 		if refused, ok := err.(*request.Error); ok {
 			return api.SuiteState{}, request.Errorf(refused.Status, "%s: %s", h.Name, refused.Text)
 		}
@@ -168,7 +169,7 @@ func (r *Runner) checkHelper(who request.Caller, h *api.Helper) error {
 	if wrong := s.Check(); wrong != nil {
 		return request.Errorf(422, "%v", wrong)
 	}
-	return firstError(checkTexts(s), r.live().Bounds.Check(s), usermounts.CheckPaths(s.Mounts))
+	return cmp.Or(textcheck.Submit(s), r.live().Bounds.Check(s), usermounts.CheckPaths(s.Mounts))
 }
 
 // refusedHelpers converts a refusal of package helpers to an API error.

@@ -11,6 +11,7 @@ import (
 	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/record"
+	"carma/runner/taskkind"
 )
 
 // asking records the daemon's queries to an estimator.
@@ -130,19 +131,19 @@ func TestKindHasTraining(t *testing.T) {
 		return &record.Record{Submit: api.Submit{Image: "i", Command: []string{"a"}, GPUs: 1, BatchSize: 8, Train: train, Network: []byte(network), Read: read, EstModel: "m"}}
 	}
 	plain := rec(nil, "", nil)
-	if read := rec(nil, "", &api.Read{Train: map[string]string{"seq": "8"}}); kind(read) != kind(plain) || program(read) != program(plain) {
+	if read := rec(nil, "", &api.Read{Train: map[string]string{"seq": "8"}}); taskkind.Kind(read) != taskkind.Kind(plain) || taskkind.Program(read) != taskkind.Program(plain) {
 		t.Error("what was read makes another kind")
 	}
-	kinds, families := map[string]bool{kind(plain): true}, map[string]bool{family(&plain.Submit): true}
+	kinds, families := map[string]bool{taskkind.Kind(plain): true}, map[string]bool{taskkind.Family(&plain.Submit): true}
 	for _, other := range []*record.Record{
 		rec(map[string]string{"seq": "8"}, "", nil), rec(map[string]string{"seq": "16"}, "", nil), rec(map[string]string{"seq": "16", "bits": "4"}, "", nil),
 		rec(nil, "{}", nil), rec(nil, "{1}", nil),
 	} {
-		if kinds[kind(other)] || program(other) == program(plain) {
+		if kinds[taskkind.Kind(other)] || taskkind.Program(other) == taskkind.Program(plain) {
 			t.Errorf("%+v is of a kind that was there", other.Submit)
 		}
-		kinds[kind(other)] = true
-		families[family(&other.Submit)] = true
+		kinds[taskkind.Kind(other)] = true
+		families[taskkind.Family(&other.Submit)] = true
 	}
 	if len(families) != 3 {
 		t.Errorf("families %v", families)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	"carma/runner/record"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/taskkind"
+	"carma/runner/textcheck"
 )
 
 // Update changes the request of a task.
@@ -38,7 +41,7 @@ func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u a
 	if u.Priority == nil { // a priority set by an admin stays
 		asked.Priority = ""
 	}
-	if err := firstError(r.checkSubmit(who, asked), checkTexts(n.Submit), r.live().Bounds.Check(n.Submit)); err != nil {
+	if err := cmp.Or(r.checkSubmit(who, asked), textcheck.Submit(n.Submit), r.live().Bounds.Check(n.Submit)); err != nil {
 		return nil, err
 	}
 	if u.GPUs != nil {
@@ -125,7 +128,7 @@ func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *ad
 	}
 	if !u.Shapes() {
 		if u.Hosts() && t.Phase != model.Estimating {
-			return what, firstError(impossible(r.loop.State().Check(req, t.Estimate), t.Estimate.Method == model.Declared), r.canResize(t, *what.Host))
+			return what, cmp.Or(impossible(r.loop.State().Check(req, t.Estimate), t.Estimate.Method == model.Declared), r.canResize(t, *what.Host))
 		}
 		return what, nil
 	}
@@ -139,7 +142,7 @@ func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *ad
 	}
 	rec.Detail = est.Detail
 	what.Estimate, what.Expected = new(booking(est)), &c.expected
-	what.Kind, what.Program = new(kind(rec)), new(program(rec))
+	what.Kind, what.Program = new(taskkind.Kind(rec)), new(taskkind.Program(rec))
 	return what, nil
 }
 

@@ -153,7 +153,7 @@ func TestImpossibleTexts(t *testing.T) {
 	} {
 		g.refusedAs(request.Caller{Name: "root"}, s, 422, "NUL")
 	}
-	g.refusedAs(request.Caller{Name: "root"}, api.Submit{Image: "ok", Env: []string{"SECRET=" + strings.Repeat("x", maxWord)}}, 422, `"SECRET": 131078 bytes`)
+	g.refusedAs(request.Caller{Name: "root"}, api.Submit{Image: "ok", Env: []string{"SECRET=" + strings.Repeat("x", 128<<10-1)}}, 422, `"SECRET": 131078 bytes`)
 	g.refusedAs(request.Caller{Name: "root"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/"}}}, 422, "the container's root")
 }
 

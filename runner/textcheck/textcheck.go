@@ -1,9 +1,13 @@
-package runner
+// Package textcheck refuses texts of submissions that no program, file system or label can have,
+// and names that no task, group or suite can have.
+package textcheck
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	"carma/internal/lazyregexp"
 	"carma/runner/api"
 	"carma/runner/request"
 )
@@ -12,8 +16,8 @@ import (
 // to a program (MAX_ARG_STRLEN).
 const maxWord = 128<<10 - 1
 
-// checkTexts refuses texts that no program, file system or label can have.
-func checkTexts(s api.Submit) error {
+// Submit refuses texts that no program, file system or label can have.
+func Submit(s api.Submit) error {
 	var err error
 	check := func(option string, texts ...string) {
 		for _, t := range texts {
@@ -62,3 +66,22 @@ func excerpt(text string) string {
 }
 
 func printableKey(k string) string { return strings.Trim(excerpt(k), `"`) }
+
+var taskName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+
+// IsName reports whether a text has the form of the name of a task.
+func IsName(text string) bool { return taskName().MatchString(text) }
+
+// Name refuses a text that cannot be the name of a task or a group. An
+// empty name is chosen later.
+func Name(option, name string) error {
+	switch _, numeric := strconv.Atoi(name); {
+	case name == "":
+		return nil
+	case numeric == nil:
+		return request.Errorf(422, "%s %s: a name must not be a number, those are for task ids", option, name)
+	case !IsName(name):
+		return request.Errorf(422, "%s %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", option, name)
+	}
+	return nil
+}

@@ -1,4 +1,7 @@
-package runner
+// Package taskkind groups tasks by the work that they do: by kind (equal work), by program (equal
+// but for the batch size) and by family (the same model). The mapper learns from the earlier
+// tasks of the same kind, program and family.
+package taskkind
 
 import (
 	"cmp"
@@ -16,15 +19,15 @@ import (
 	"carma/runner/record"
 )
 
-// kind returns the digest of a task's image, command, environment, number of GPUs and
+// Kind returns the digest of a task's image, command, environment, number of GPUs and
 // batch size. For a task without an image, the environment and the working folder replace
 // the image. Tasks of one kind do the same work.
-func kind(rec *record.Record) string { return digest(rec, rec.Submit.Command, batchSize(rec)) }
+func Kind(rec *record.Record) string { return digest(rec, rec.Submit.Command, BatchSize(rec)) }
 
-// program returns the same digest without the batch size, or "" if the batch size is
+// Program returns the same digest without the batch size, or "" if the batch size is
 // unknown.
-func program(rec *record.Record) string {
-	if batchSize(rec) == 0 {
+func Program(rec *record.Record) string {
+	if BatchSize(rec) == 0 {
 		return ""
 	}
 	_, rest := command.CutBatch(rec.Submit.Command)
@@ -68,10 +71,10 @@ func training(sub *api.Submit) (set []string) {
 	return set
 }
 
-// family returns the name under which the activity of tasks of one model is learned. It
+// Family returns the name under which the activity of tasks of one model is learned. It
 // adds a digest of a described network, because network files of many models have the
 // same name.
-func family(sub *api.Submit) string {
+func Family(sub *api.Submit) string {
 	if len(sub.Network) > 0 {
 		return sub.Model() + "@" + short(sub.Network)
 	}
@@ -103,9 +106,9 @@ func telling(env []string) []string {
 // array.
 var perRun = lazyregexp.New(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|SEED)$|^(WANDB|MLFLOW|COMET|NEPTUNE|CLEARML|CARMA_ARRAY)_|^(RUN|EXP|EXPERIMENT|JOB)_?(ID|NAME)$`)
 
-// batchSize returns a task's batch size: as submitted, else from its command or
+// BatchSize returns a task's batch size: as submitted, else from its command or
 // environment, or 0 if unknown.
-func batchSize(rec *record.Record) int {
+func BatchSize(rec *record.Record) int {
 	if rec.Submit.BatchSize > 0 {
 		return rec.Submit.BatchSize
 	}
