@@ -73,7 +73,7 @@ func visitQuickly(l *lab, network, at string) (status int) {
 func TestPageCut(t *testing.T) {
 	long(t)
 	l := newLab(t, 1, 0)
-	l.picturing.most = 5
+	l.dashboard.SetMost(5)
 	for i := range 8 {
 		if _, err := l.Submit(l.ctx(), request.Caller{Name: "root", Home: "/tmp"}, api.Submit{Image: "train:1", Name: fmt.Sprintf("many-%d", i), Mem: int64(38 * units.GiB), HostReserve: int64(32 * units.MiB)}); err != nil {
 			t.Fatal(err)

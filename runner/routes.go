@@ -73,7 +73,7 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 			return r.control.Unreserve(ctx, who, in.ID)
 		}),
 		endpoint.Stream(api.WatchLive, endpoint.Needs(rights.SeeServer, rights.See, rights.Progress), endpoint.LiveEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
-			return sse.Stream(r.watchLive), nil
+			return sse.Stream(func(ctx context.Context, s *sse.Sender) error { return r.dashboard.Watch(ctx, s.Write) }), nil
 		}),
 		endpoint.Stream(api.WatchTasks, endpoint.Needs(shownServer...), taskEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
 			return sse.Stream(r.watchAll), nil

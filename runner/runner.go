@@ -24,6 +24,7 @@ import (
 	"carma/runner/console"
 	"carma/runner/containerfiles"
 	"carma/runner/control"
+	"carma/runner/dashboard"
 	"carma/runner/deviceaccess"
 	"carma/runner/doctor"
 	"carma/runner/energy"
@@ -111,7 +112,7 @@ type Runner struct {
 	consoles   *console.Registry
 	terminals  *terminals.Terminals
 	server     *server.Server
-	picturing  *dashboardFeed
+	dashboard  *dashboard.Feed
 	history    *history.Reader
 	query      *query.Tasks
 	overview   *query.Server
@@ -157,7 +158,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		hostMem:   machine.NewMemory("/"),
 		followers: throughput.NewFollowers(deps.Clock),
 		consoles:  console.New(),
-		picturing: newDashboardFeed(),
 		users:     request.LookupCaller,
 		keeping:   storedoutput.NewHealth(deps.Logs, deps.Journal, deps.Log),
 	}
@@ -279,6 +279,7 @@ func (r *Runner) newQueries() {
 			Version: r.opt.Version, PID: os.Getpid(), DataDir: r.opt.DataDir, Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil,
 		},
 	})
+	r.dashboard = dashboard.New(dashboard.Config{Tasks: r.query, Server: r.overview, Records: r.records, Authz: r.authz, Clock: r.Clock, Work: r.work})
 	r.history = history.New(history.Config{Journal: r.Journal, Find: r.find, Authz: r.authz, GPUs: r.gpus, Clock: r.Clock, Waited: r.waited, Why: r.query.Why})
 }
 
