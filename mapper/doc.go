@@ -48,11 +48,11 @@
 //     one [model.Exited]. A launch that fails is an Exited without Started. Name the
 //     attempt: reports on another attempt are ignored. After a lost report the
 //     memory stays allocated permanently.
-//     Kept by runner/attempt.go (execute), runner/exit.go (exited),
+//     Kept by runner/attempt/attempt.go (execute), runner/attempt/exit.go (exited),
 //     mapper/sim/run.go (begin).
 //  8. Keep stopping after a [model.Stop] until the attempt has ended. The core asks once.
 //     Otherwise the task stays in phase stopping and its memory stays allocated.
-//     Kept by runner/stop_attempt.go (stopWhenAsked).
+//     Kept by runner/attempt/stop.go (stopWhenAsked).
 //  9. Answer [model.SetTimer] with [model.TimerFired] at that instant or later. Only the earliest one
 //     counts. After a restart ask [State.NextTimer]. Otherwise delays, back-offs,
 //     time limits and ageing wait for the next event.
@@ -92,5 +92,6 @@
 //     the reason where it failed. An attempt that is lost meanwhile is [model.Exited]. Set
 //     GPUInfo.Suspend; tasks on other GPUs are never suspended. Without an answer the
 //     task holds its GPUs, or its host memory, permanently.
-//     Kept by runner/suspend.go (suspend), runner/resume.go (serveResume), mapper/sim/suspend.go (copied).
+//     Kept by runner/attempt/suspend.go (suspend), runner/attempt/resume.go (serveResume),
+//     mapper/sim/suspend.go (copied).
 package mapper

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"carma/containers"
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/api"
+	"carma/runner/attempt"
 	"carma/runner/deviceaccess"
 	"carma/runner/doctor"
 	"carma/runner/record"
@@ -87,12 +87,7 @@ func (r *Runner) Calibrate(ctx context.Context, who request.Caller, image string
 type proofs struct{ r *Runner }
 
 func (p proofs) Attempt(rec *record.Record, launch model.Launch, shares bool) doctor.Attempt {
-	w := &worker{deps: p.r.attemptDeps, rec: rec, stop: newStopper(), launch: launch}
-	w.memory = w.deps.Limiter.Attempt(rec, launch, w.grants)
-	if shares && w.deps.Sharing.Why(time.Now()) == "" {
-		w.mps = w.deps.Sharing.Attempt(rec, launch)
-	}
-	return proof{w, p.r.opt.MPS}
+	return proof{attempt.NewProof(p.r.attemptDeps, rec, launch, shares), p.r.opt.MPS}
 }
 
 func (p proofs) Unlimit(ctx context.Context, container string) { p.r.limiter.Clear(ctx, container) }
@@ -103,19 +98,13 @@ func (p proofs) Container(names ...string) suspend.Container {
 
 // proof is the attempt of a proof.
 type proof struct {
-	w   *worker
+	*attempt.Proof
 	mps *sharing.MPS
 }
 
-func (p proof) Spec() (containers.Spec, error) { return p.w.spec() }
-
 func (p proof) Share(ctx context.Context) error {
-	if group := p.w.mps.Group(); group != nil {
+	if group := p.Group(); group != nil {
 		return p.mps.Groups.Ensure(ctx, group)
 	}
 	return nil
-}
-
-func (p proof) Limit(ctx context.Context, id string) (string, error) {
-	return p.w.memory.Prove(ctx, id)
 }

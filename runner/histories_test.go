@@ -323,7 +323,7 @@ func (w *world) end() {
 	l.done.Wait()
 	if l.Runner != nil {
 		l.endWork()
-		l.attempts.Wait()
+		l.running.Wait()
 		l.loop.Wait()
 	}
 	synctest.Wait()

@@ -41,7 +41,7 @@ func (h *hooks) EndBatch(changed []*record.Record) {
 // last task.
 func (h *hooks) Ended() <-chan struct{} {
 	if h.ended == nil && h.drained() {
-		h.ended = waitAtMost(&h.attempts, drainTail)
+		h.ended = waitAtMost(&h.running, drainTail)
 	}
 	return h.ended
 }

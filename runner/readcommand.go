@@ -14,9 +14,6 @@ import (
 	"carma/runner/request"
 )
 
-// unbuffered is the variable that makes Python write each line at once, also into a pipe.
-const unbuffered = "PYTHONUNBUFFERED"
-
 // readCommand reads the command line of a task. It takes the number of GPUs from it if none
 // is given, and stores the rest in rec. The lines are for the submitter.
 func (r *Runner) readCommand(ctx context.Context, rec *record.Record, image *containers.Image, given bool) (lines []string, err error) {
@@ -25,7 +22,7 @@ func (r *Runner) readCommand(ctx context.Context, rec *record.Record, image *con
 		Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command, ImageEntrypoint: image.Entrypoint, ImageCommand: image.Command,
 		Env: sub.Env, ImageEnv: image.Env, Grows: r.limiter.Grows(),
 	})
-	rec.Says = &api.Says{Resume: from(read.Resume), Checkpoints: from(read.Checkpoints), Unbuffered: rec.Job == nil && !sub.TTY && !sets(image.Env, unbuffered) && !sets(sub.Env, unbuffered)}
+	rec.Says = &api.Says{Resume: from(read.Resume), Checkpoints: from(read.Checkpoints), Unbuffered: rec.Job == nil && !sub.TTY && !sets(image.Env, record.Unbuffered) && !sets(sub.Env, record.Unbuffered)}
 	if sub.CommandCheck != "off" {
 		if lines, err = r.fitCommand(ctx, rec, read, given); err != nil {
 			return nil, err

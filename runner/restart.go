@@ -3,18 +3,19 @@ package runner
 import (
 	"carma/internal/failpoint"
 	"carma/mapper/model"
+	"carma/runner/attempt"
 )
 
-// resumeAttempts starts a worker for every placed attempt of an earlier daemon. The containers
-// may be missing, created, running or ended; each worker determines the state of its own.
+// resumeAttempts resumes every placed attempt of an earlier daemon. The containers may be
+// missing, created, running or ended; each attempt determines the state of its own.
 func (r *Runner) resumeAttempts() {
 	failpoint.Hit("resume-begins")
-	placed := r.resumeWorkers()
+	placed := r.resumeAll()
 	if len(placed) > 0 {
 		r.Log.Info().Int("tasks", len(placed)).Msg("taking over running tasks")
 	}
 	first := r.nextID
-	r.attempts.Go(func() { r.reconciler.Sweep(r.work, placed, first, containerUse{r}) })
+	r.running.Go(func() { r.reconciler.Sweep(r.work, placed, first, containerUse{r}) })
 	r.side.Go(func() {
 		r.sweepOutput(r.work, first)
 		r.retention.CountOutput(r.work)
@@ -34,9 +35,8 @@ func (r *Runner) storeRegularly() {
 	}
 }
 
-// resumeWorkers starts the workers that are missing, and returns the placed
-// attempts. Only the loop calls it.
-func (r *Runner) resumeWorkers() (placed map[model.TaskID]int) {
+// resumeAll resumes the attempts that do not run, and returns all placed attempts. Only the loop calls it.
+func (r *Runner) resumeAll() (placed map[model.TaskID]int) {
 	placed = map[model.TaskID]int{}
 	for _, t := range r.loop.State().Tasks() {
 		if rec, _ := r.records.Get(t.ID); rec != nil {
@@ -47,19 +47,19 @@ func (r *Runner) resumeWorkers() (placed map[model.TaskID]int) {
 			continue
 		}
 		placed[t.ID] = a.N
-		if r.workers[t.ID] != nil {
+		if r.attempts[t.ID] != nil {
 			continue // this daemon has just launched the task
 		}
-		w := r.startWorker(model.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants, Host: a.Host}, true)
-		if o, ok := orderAgain(&t); ok {
+		running := r.startAttempt(model.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants, Host: a.Host}, true)
+		if o, ok := attempt.LastOrder(&t); ok {
 			r.order(t.ID, o)
 		}
 		if a.Resized {
-			w.resizing.order() // an earlier daemon may have died before it set the limits
+			running.Resize() // an earlier daemon may have died before it set the limits
 		}
 		failpoint.Hit("resume-worker-started")
 		if t.Phase == model.Stopping {
-			w.stop.order(r.stopOrder(t.ID))
+			running.Stop(r.stopOrder(t.ID))
 		}
 	}
 	return placed

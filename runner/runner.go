@@ -18,6 +18,7 @@ import (
 	"carma/mapper/model"
 	"carma/runner/access"
 	"carma/runner/api"
+	"carma/runner/attempt"
 	"carma/runner/audit"
 	"carma/runner/canary"
 	"carma/runner/clock"
@@ -127,14 +128,14 @@ type Runner struct {
 	names     map[string]bool // names submitted in this batch
 	explained waitreason.Cache
 	faulty    map[model.GPUID]bool // faults in the last sample, or nil if none
-	workers   map[model.TaskID]*worker
+	attempts  map[model.TaskID]*attempt.Attempt
 
-	attemptDeps *attemptDeps
+	attemptDeps *attempt.Deps
 
-	work     context.Context // ends when the daemon stops; containers keep running
-	endWork  context.CancelFunc
-	attempts sync.WaitGroup // workers; a draining daemon waits for them
-	side     sync.WaitGroup // goroutines that run until work ends
+	work    context.Context // ends when the daemon stops; containers keep running
+	endWork context.CancelFunc
+	running sync.WaitGroup // attempts; a draining daemon waits for them
+	side    sync.WaitGroup // goroutines that run until work ends
 }
 
 // New loads the journal and returns a daemon that is ready to run. ctx bounds
@@ -151,7 +152,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		opt:       opt,
 		records:   record.NewStore(),
 		probers:   newProbers(),
-		workers:   map[model.TaskID]*worker{},
+		attempts:  map[model.TaskID]*attempt.Attempt{},
 		names:     map[string]bool{},
 		owners:    processes.New("/"),
 		ports:     ports.New(),
@@ -342,7 +343,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.waited.Run(r.work) })
 	r.side.Go(func() { r.followers.Report(r.work, r.loop) })
 	r.side.Go(func() {
-		if r.reconciler.Later(r.work, func() { r.resumeWorkers() }) {
+		if r.reconciler.Later(r.work, func() { r.resumeAll() }) {
 			r.loop.Post(r.engineNow())
 		}
 	})
@@ -360,7 +361,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.resumeAttempts()
 	err = r.loop.Run(ctx, early)
 	r.endWork()
-	r.attempts.Wait()
+	r.running.Wait()
 	r.side.Wait()
 	r.storeEnergy()
 	if closeErr := r.loop.Close(); err == nil {

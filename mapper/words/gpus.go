@@ -34,3 +34,12 @@ func GPUs(ids []model.GPUID, index func(model.GPUID) int) string {
 	}
 	return "GPUs " + strings.Join(parts, ", ")
 }
+
+// Grants describes grants, each as GPU-1234=12.0 GiB.
+func Grants(grants []model.Grant) []string {
+	words := make([]string, len(grants))
+	for i, g := range grants {
+		words[i] = fmt.Sprintf("%s=%s", g.GPU, g.Memory)
+	}
+	return words
+}

@@ -217,3 +217,6 @@ func (r *Record) WithStop(o StopOrder) *Record {
 	c.Stop = &o
 	return &c
 }
+
+// Unbuffered is the variable that makes Python write each line at once, also into a pipe.
+const Unbuffered = "PYTHONUNBUFFERED"

@@ -1,4 +1,4 @@
-package runner
+package attempt
 
 import (
 	"sync"
@@ -35,8 +35,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// attemptDeps are the parts and settings that all attempts of a daemon share.
-type attemptDeps struct {
+// Deps are the parts and settings that all attempts of a daemon share.
+type Deps struct {
 	Driver     containers.Driver
 	Engine     *engine.Health
 	Source     gpu.Source
@@ -68,12 +68,11 @@ type attemptDeps struct {
 	// is left.
 	Reconciled func() <-chan struct{}
 	// Running counts the goroutines of attempts.
-	Running *sync.WaitGroup
-	Daemon  attemptDaemon
+	Running  *sync.WaitGroup
+	Settings Settings
 
 	Instance    string // labels the containers of the data folder
 	DataDir     string
-	Init        string
 	Attach      containers.Attach
 	NearCPUs    bool
 	SampleEvery time.Duration
@@ -84,8 +83,8 @@ type attemptDeps struct {
 	Owner func(pid int) (task model.TaskID, attempt int, ok bool)
 }
 
-// attemptDaemon answers what an attempt asks its daemon.
-type attemptDaemon interface {
+// Settings returns the settings in force.
+type Settings interface {
 	// Bounds returns the bounds in force on tasks' use of the machine.
 	Bounds() machine.Bounds
 	// OOMTexts returns the texts in force that mean that GPU memory ran out.
@@ -94,31 +93,4 @@ type attemptDaemon interface {
 	Grace(rec *record.Record) time.Duration
 	// Options returns the container options of a task.
 	Options(rec *record.Record) (containers.ContainerOptions, error)
-}
-
-// setAttemptDeps sets what the attempts share.
-func (r *Runner) setAttemptDeps() {
-	r.attemptDeps = &attemptDeps{
-		Driver: r.Driver, Engine: r.engine, Source: r.GPUs, Clock: r.Clock, Log: r.Log, Logs: r.Logs,
-		Loop: r.loop, Records: r.records, Monitor: r.monitor, Energy: r.energy,
-		GPUs: r.gpus, Attachment: r.attaching, Access: r.access, Processes: r.owners, Ports: r.ports, Memory: r.hostMem,
-		Limiter: r.limiter, Sharing: r.sharing, Puller: r.pull, Images: r.images, Mounts: r.userMounts, Host: r.host, Places: r.places, Helpers: r.helpers,
-		Consoles: r.consoles, Followers: r.followers, Output: r.keeping,
-		Reconciled: r.reconciler.Done, Running: &r.attempts, Daemon: attemptParts{r},
-		Instance: r.instance, DataDir: r.opt.DataDir, Attach: r.opt.Attach, NearCPUs: r.opt.NearCPUs, Init: r.opt.Init,
-		SampleEvery: r.opt.SampleEvery, Suspending: r.opt.Suspending, Devices: r.opt.Devices, Owner: r.opt.Owner,
-	}
-}
-
-// attemptParts implements [attemptDaemon].
-type attemptParts struct{ r *Runner }
-
-func (p attemptParts) Bounds() machine.Bounds { return p.r.live().Bounds }
-
-func (p attemptParts) OOMTexts() []string { return p.r.live().OOMTexts }
-
-func (p attemptParts) Grace(rec *record.Record) time.Duration { return p.r.grace(rec) }
-
-func (p attemptParts) Options(rec *record.Record) (containers.ContainerOptions, error) {
-	return p.r.containerOptions(p.r.users(rec.UID, rec.GID), rec.Submit)
 }

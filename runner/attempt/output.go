@@ -1,14 +1,17 @@
-package runner
+package attempt
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"carma/containers"
+	"carma/containers/endtext"
 	"carma/runner/storedoutput"
 	"carma/runner/tasklog"
+	"carma/runner/throughput"
 )
 
 const (
@@ -18,36 +21,47 @@ const (
 	// stoppedDrain limits the time for reading a stopped task's output after its end,
 	// because its GPUs, and a user who removes the task, wait for that.
 	stoppedDrain = 5 * time.Second
-	// lookEvery is the number of flushes without output after which a worker checks
-	// whether the output file still exists.
+	// lookEvery is the number of flushes without output after which it is checked whether
+	// the output file still exists.
 	lookEvery = 5
 	// The first and the longest pause before reading the output is tried again.
 	readAgain, readAgainMost = 100 * time.Millisecond, 4 * time.Second
 )
 
-// copyLogs stores the output from where the last daemon stopped. If out is nil, only tail
+// output copies the output of an attempt's container.
+type output struct {
+	*core
+	heard atomic.Int64 // number of output lines received
+	// erred is the wall-clock time in nanoseconds at which an output line last reported
+	// exhausted memory, or 0.
+	erred atomic.Int64
+	// following reads the task's progress. It is made before the output is read.
+	following *throughput.Follower
+}
+
+// copy stores the output from where the last daemon stopped. If out is nil, only tail
 // gets the output.
-func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
+func (o *output) copy(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
 	var since time.Time
 	kept := tasklog.NewPieces(out)
 	lost := func(err error) {
 		if err != nil {
-			w.deps.Output.Lost(err)
+			o.deps.Output.Lost(err)
 		}
 	}
 	if out != nil {
 		since = out.Since()
-		w.refillTail(tail)
+		o.refillTail(tail)
 		flushed := make(chan struct{})
 		defer func() { <-flushed }()
 		flushCtx, end := context.WithCancel(ctx)
 		defer end()
-		go func() { defer close(flushed); w.flushLogs(flushCtx, out) }()
+		go func() { defer close(flushed); o.flush(flushCtx, out) }()
 		defer func() { lost(kept.Flush()) }()
 	}
 	sink := func(at time.Time, stream containers.Stream, line []byte, partial bool) {
-		w.heard.Add(1)
-		if w.rec.Submit.TTY && !partial {
+		o.heard.Add(1)
+		if o.rec.Submit.TTY && !partial {
 			line = bytes.TrimSuffix(line, []byte("\r")) // a terminal ends lines with both
 		}
 		if stream == containers.Missing {
@@ -56,25 +70,25 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 			return
 		}
 		if at.After(since) { // an earlier line would be read again
-			w.following.Read(at, stream, line, partial)
+			o.following.Read(at, stream, line, partial)
 		}
 		since = at
 		tail.At(at)
 		tail.Add(stream, line, partial)
-		w.mps.Hear(line)
-		w.hearsMemory(line)
+		o.mps.Hear(line)
+		o.hearsMemory(line)
 		if out != nil {
 			lost(kept.Write(at, tasklog.Stream(stream), line, partial))
 		}
 	}
 	for pause := readAgain; ; pause = min(2*pause, readAgainMost) {
-		before := w.heard.Load()
-		_, err := w.deps.Engine.Retry(ctx, func() error { return w.deps.Driver.Logs(ctx, id, since, true, sink) })
+		before := o.heard.Load()
+		_, err := o.deps.Engine.Retry(ctx, func() error { return o.deps.Driver.Logs(ctx, id, since, true, sink) })
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if pause == readAgain || w.heard.Load() > before {
-			w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the output cannot be read; trying again")
+		if pause == readAgain || o.heard.Load() > before {
+			o.deps.Log.Warn().Err(err).Int64("task", int64(o.launch.Task)).Msg("the output cannot be read; trying again")
 			pause = readAgain
 		}
 		if errors.Is(err, containers.ErrNotFound) {
@@ -92,11 +106,11 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 	}
 }
 
-// awaitOutput waits for the rest of the output of an ended container, until
+// await waits for the rest of the output of an ended container, until
 // nothing has come for logDrain. If the task is stopped, it waits for
 // stoppedDrain at most. end ends the reading.
-func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *tasklog.Writer, end func()) {
-	why, asked, over := "the rest could not be read from the container engine", w.stop.asked, (<-chan time.Time)(nil)
+func (o *output) await(ctx context.Context, logged <-chan struct{}, out *tasklog.Writer, end func()) {
+	why, asked, over := "the rest could not be read from the container engine", o.stop.asked, (<-chan time.Time)(nil)
 	for heard := int64(-1); ; {
 		select {
 		case <-logged:
@@ -107,7 +121,7 @@ func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *t
 		case <-over:
 			why = "the task was stopped before the rest had been read"
 		case <-time.After(logDrain):
-			if now := w.heard.Load(); now != heard {
+			if now := o.heard.Load(); now != heard {
 				heard = now
 				continue
 			}
@@ -116,7 +130,7 @@ func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *t
 		<-logged
 		if ctx.Err() == nil && out != nil {
 			out.Gap(out.Last().Add(1), -1, why)
-			w.deps.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the output could not be read to its end: " + why)
+			o.deps.Log.Warn().Int64("task", int64(o.launch.Task)).Msg("the output could not be read to its end: " + why)
 		}
 		return
 	}
@@ -125,9 +139,9 @@ func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *t
 // logFlushEvery is the time between two writes of the output to the disk.
 const logFlushEvery = 200 * time.Millisecond
 
-// flushLogs writes the output regularly, which bounds how much must be read
+// flush writes the output regularly, which bounds how much must be read
 // again after a crash.
-func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
+func (o *output) flush(ctx context.Context, out *tasklog.Writer) {
 	tick := time.NewTicker(logFlushEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -139,18 +153,18 @@ func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
 				continue
 			}
 			if err := out.Flush(); err != nil {
-				w.deps.Output.Lost(err)
+				o.deps.Output.Lost(err)
 			}
 		}
 	}
 }
 
 // refillTail reads back the end of the output that an earlier daemon kept.
-func (w *worker) refillTail(tail *containers.Tail) {
-	if !w.resumed {
+func (o *output) refillTail(tail *containers.Tail) {
+	if !o.resumed {
 		return
 	}
-	lines, err := w.deps.Logs.Tail(int64(w.launch.Task), w.launch.Attempt, containers.TailLines)
+	lines, err := o.deps.Logs.Tail(int64(o.launch.Task), o.launch.Attempt, containers.TailLines)
 	if err != nil {
 		return
 	}
@@ -160,6 +174,23 @@ func (w *worker) refillTail(tail *containers.Tail) {
 		}
 		tail.At(l.At)
 		tail.Add(containers.Stream(l.Stream), l.Text, l.Partial)
-		w.mps.Hear(l.Text)
+		o.mps.Hear(l.Text)
 	}
 }
+
+// hearsMemory starts a reading of the GPUs when a line of output names exhausted memory.
+// The program that prints it still has its memory, and may end before the next sample.
+func (o *output) hearsMemory(line []byte) {
+	if len(o.launch.Grants) == 0 || !endtext.NamesMemory(line) {
+		return
+	}
+	now := time.Now().UnixNano()
+	if last := o.erred.Load(); now-last < int64(hearAgain) {
+		return
+	}
+	o.erred.Store(now)
+	o.deps.Monitor.Wake()
+}
+
+// hearAgain is the shortest time between two readings that lines of output ask for.
+const hearAgain = 200 * time.Millisecond

@@ -1,4 +1,4 @@
-package runner
+package attempt
 
 import (
 	"context"
@@ -16,15 +16,15 @@ const catchUpFor = 2 * time.Second
 // catchUp gives the mapper the GPUs' samples from the time when an attempt ran out of GPU
 // memory, before the attempt's end. These samples show which task took the memory and is
 // charged. Samples of this machine are never late.
-func (w *worker) catchUp(ctx context.Context, exit containers.Exit) {
-	source, late := w.deps.Source.(gpu.Lagging)
+func (c *classifier) catchUp(ctx context.Context, exit containers.Exit) {
+	source, late := c.deps.Source.(gpu.Lagging)
 	if !late {
 		return
 	}
 	ctx, enough := context.WithTimeout(ctx, catchUpFor)
 	defer enough()
-	source.CatchUp(ctx, w.uuids(), exit.Finished)
+	source.CatchUp(ctx, c.uuids(), exit.Finished)
 	ctx, enough = context.WithTimeout(context.WithoutCancel(ctx), catchUpFor)
 	defer enough()
-	w.deps.Monitor.WaitForSample(ctx)
+	c.deps.Monitor.WaitForSample(ctx)
 }

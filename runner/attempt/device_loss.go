@@ -1,4 +1,4 @@
-package runner
+package attempt
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // DevicesChanged records that an attempt lost its devices, or has them back.
-func (d *attemptDeps) DevicesChanged(key gpu.AttemptKey, now deviceaccess.Result) {
+func (d *Deps) DevicesChanged(key gpu.AttemptKey, now deviceaccess.Result) {
 	ev := model.DevicesChecked{At: d.Clock.Now(), Task: key.Task, Attempt: key.Attempt}
 	line := d.Log.Info()
 	if now.State.Lost() {
@@ -28,7 +28,7 @@ func (d *attemptDeps) DevicesChanged(key gpu.AttemptKey, now deviceaccess.Result
 }
 
 // lostGPUs returns the GPUs of an attempt that have lost their devices.
-func (d *attemptDeps) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []model.GPUID {
+func (d *Deps) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []model.GPUID {
 	rec, _ := d.Records.Get(key.Task)
 	if rec == nil || rec.Task.Alive() == nil {
 		return nil
@@ -42,9 +42,9 @@ func (d *attemptDeps) lostGPUs(key gpu.AttemptKey, now deviceaccess.Result) []mo
 
 // watchDevices watches the devices of an attempt, until stop is called, and ends the
 // attempt if it has lost them and does not use them.
-func (w *worker) watchDevices(ctx context.Context, id string) (stop func()) {
-	rec, _ := w.deps.Records.Get(w.launch.Task)
-	lost, forget := w.deps.Access.Add(w.key(), w.uuids(), recordedDevices(rec, w.launch.Attempt), w.resumed, id, w.containerName())
+func (a *Attempt) watchDevices(ctx context.Context, id string) (stop func()) {
+	rec, _ := a.deps.Records.Get(a.launch.Task)
+	lost, forget := a.deps.Access.Add(a.key(), a.uuids(), recordedDevices(rec, a.launch.Attempt), a.resumed, id, a.containerName())
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() {
@@ -52,7 +52,7 @@ func (w *worker) watchDevices(ctx context.Context, id string) (stop func()) {
 		select {
 		case <-ctx.Done():
 		case <-lost:
-			w.endWithoutDevices(ctx, id)
+			a.endWithoutDevices(ctx, id)
 		}
 	}()
 	return func() {
@@ -63,23 +63,23 @@ func (w *worker) watchDevices(ctx context.Context, id string) (stop func()) {
 }
 
 // endWithoutDevices stops an attempt by its stop signal and, after the grace, kills it.
-func (w *worker) endWithoutDevices(ctx context.Context, id string) {
-	if w.stopRequested() {
+func (a *Attempt) endWithoutDevices(ctx context.Context, id string) {
+	if a.stopRequested() {
 		return
 	}
-	w.deviceLost.Store(true)
-	w.deps.Log.Warn().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Msg("the task cannot open its GPUs and has no process on them; it is stopped, and started again without blame")
+	a.exit.deviceLost.Store(true)
+	a.deps.Log.Warn().Int64("task", int64(a.launch.Task)).Int("attempt", a.launch.Attempt).Msg("the task cannot open its GPUs and has no process on them; it is stopped, and started again without blame")
 	short, cancel := context.WithTimeout(ctx, signalLimit)
-	err := w.deps.Driver.Signal(short, id)
+	err := a.deps.Driver.Signal(short, id)
 	cancel()
 	if err == nil {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(w.deps.Daemon.Grace(w.rec)):
+		case <-time.After(a.deps.Settings.Grace(a.rec)):
 		}
 	}
-	_ = w.kill(ctx, id)
+	_ = a.kill(ctx, id)
 }
 
 // recordedDevices returns the state of an attempt's devices in its record.
@@ -93,15 +93,15 @@ func recordedDevices(rec *record.Record, attempt int) deviceaccess.Result {
 
 // deviceEnding returns the end of an attempt that carma has ended because it lost its
 // devices and had no process on them, as a fault of the infrastructure.
-func (w *worker) deviceEnding(end ending) ending {
-	if w.stopRequested() || end.fault != nil || !w.deviceLost.Load() {
+func (c *classifier) deviceEnding(end ending) ending {
+	if c.stopRequested() || end.fault != nil || !c.deviceLost.Load() {
 		return end
 	}
-	end.class, end.message = model.ExitInfrastructure, w.lossText(w.deps.Access.State(w.key()))+"; and it had no process on it"
+	end.class, end.message = model.ExitInfrastructure, c.lossText(c.deps.Access.State(c.key()))+"; and it had no process on it"
 	return end
 }
 
 // lossText returns a text with the GPUs of the attempt that a check of its devices found lost.
-func (w *worker) lossText(now deviceaccess.Result) string {
-	return deviceaccess.Text(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: w.deps.lostGPUs(w.key(), now)}, w.deps.GPUs.Text)
+func (c *classifier) lossText(now deviceaccess.Result) string {
+	return deviceaccess.Text(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: c.deps.lostGPUs(c.key(), now)}, c.deps.GPUs.Text)
 }

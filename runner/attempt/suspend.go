@@ -1,4 +1,4 @@
-package runner
+package attempt
 
 import (
 	"context"
@@ -14,21 +14,21 @@ import (
 )
 
 // facts returns the facts that package suspend needs about the attempt.
-func (w *worker) facts(bytes units.Bytes) suspend.Facts {
-	o := w.deps.Suspending
-	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: usesIn(w.deps.Monitor.Readings()), MPS: w.mps.Group() != nil, Bytes: int64(bytes)}
-	for _, g := range w.grants() {
-		f.MIG = f.MIG || w.deps.GPUs.Devices()[g.GPU].Parent != ""
+func (s *suspension) facts(bytes units.Bytes) suspend.Facts {
+	o := s.deps.Suspending
+	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: usesIn(s.deps.Monitor.Readings()), MPS: s.mps.Group() != nil, Bytes: int64(bytes)}
+	for _, g := range s.grants() {
+		f.MIG = f.MIG || s.deps.GPUs.Devices()[g.GPU].Parent != ""
 	}
 	return f
 }
 
 // suspend suspends the attempt, and always reports the result to the core.
-func (w *worker) suspend(ctx context.Context, id string, d model.Suspend, again bool) {
+func (s *suspension) suspend(ctx context.Context, id string, d model.Suspend, again bool) {
 	answer := func(failure string) {
-		w.deps.Loop.Post(loop.Fact(model.SuspendDone{At: w.deps.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+		s.deps.Loop.Post(loop.Fact(model.SuspendDone{At: s.deps.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
-	switch o := w.deps.Suspending; {
+	switch o := s.deps.Suspending; {
 	case o == nil:
 		answer("this daemon cannot suspend programs")
 		return
@@ -36,31 +36,31 @@ func (w *worker) suspend(ctx context.Context, id string, d model.Suspend, again 
 		answer("suspend is off in the configuration")
 		return
 	}
-	c := w.container(id)
+	c := s.container(id)
 	if !d.Leave {
 		c.Leave = "" // the task must resume on other GPUs
 	}
-	if err := w.setMemory(ctx, id, d.Host); err != nil && !again {
+	if err := s.resizing.setMemory(ctx, id, d.Host); err != nil && !again {
 		answer(err.Error())
 		return
 	}
 	failpoint.Hit("suspend-begins")
-	res, err := w.suspendContainer(ctx, c, w.facts(d.Host), again)
+	res, err := s.suspendContainer(ctx, c, s.facts(d.Host), again)
 	failpoint.Hit("suspend-done")
-	log := w.deps.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
+	log := s.deps.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
 	switch res.Outcome {
 	case suspend.Suspended:
-		w.aside.mu.Lock()
-		w.aside.process = res.Process
-		w.aside.mu.Unlock()
-		w.deps.Energy.Stop(w.deps.Clock.Now(), w.key())
+		s.mu.Lock()
+		s.process = res.Process
+		s.mu.Unlock()
+		s.deps.Energy.Stop(s.deps.Clock.Now(), s.key())
 		log.Dur("lock", res.Took[suspend.CallLock]).Dur("copy", res.Took[suspend.CallCheckpoint]).Msg("suspended")
 		answer("")
 	case suspend.Lost:
-		w.lose(ctx, id, err)
+		s.lose(ctx, id, err)
 	default:
 		log.Err(err).Msg("not suspended")
-		_ = w.setMemory(ctx, id, 0)
+		_ = s.resizing.setMemory(ctx, id, 0)
 		answer(failureText(err))
 	}
 }
@@ -83,8 +83,8 @@ const askAgain = 5 * time.Second
 // suspendContainer suspends a container. If the driver cannot be asked for the result,
 // the task may be on its GPUs or off them, so suspendContainer asks until the driver
 // answers.
-func (w *worker) suspendContainer(ctx context.Context, c suspend.Container, f suspend.Facts, again bool) (res suspend.Result, err error) {
-	by := w.deps.Suspending.By
+func (s *suspension) suspendContainer(ctx context.Context, c suspend.Container, f suspend.Facts, again bool) (res suspend.Result, err error) {
+	by := s.deps.Suspending.By
 	if !again {
 		res, err = by.Suspend(ctx, c, f)
 		again = res.Outcome == suspend.Lost && suspend.IsUnavailable(err)
@@ -92,7 +92,7 @@ func (w *worker) suspendContainer(ctx context.Context, c suspend.Container, f su
 	for again {
 		res, err = by.Recover(ctx, c, suspend.Suspended, f, suspend.Target{})
 		if again = suspend.IsUnavailable(err) && ctx.Err() == nil; again {
-			w.deps.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("it is not known whether the task is suspended; the driver is asked again")
+			s.deps.Log.Warn().Err(err).Int64("task", int64(s.launch.Task)).Msg("it is not known whether the task is suspended; the driver is asked again")
 			rest(ctx, askAgain)
 		}
 	}

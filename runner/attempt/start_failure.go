@@ -1,4 +1,4 @@
-package runner
+package attempt
 
 import (
 	"errors"
@@ -10,20 +10,20 @@ import (
 )
 
 // beginEnding returns the end of an attempt if its container could not be started.
-func (w *worker) beginEnding(err error) ending {
+func (c *classifier) beginEnding(err error) ending {
 	if errors.Is(err, errGone) || errors.Is(err, containers.ErrNoPod) {
 		return ending{class: model.ExitInfrastructure, message: err.Error()}
 	}
-	return w.unstarted(containers.StartFaultOf(err), err.Error())
+	return c.unstarted(containers.StartFaultOf(err), err.Error())
 }
 
 // unstarted returns the end of an attempt after a failed start. The task is at fault, or
 // else the engine, a GPU or a full namespace.
-func (w *worker) unstarted(f *containers.StartFault, said string) ending {
-	if f.Code == containers.HookRefuses && w.deps.Attachment.Refuse() {
-		w.deps.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
+func (c *classifier) unstarted(f *containers.StartFault, said string) ending {
+	if f.Code == containers.HookRefuses && c.deps.Attachment.Refuse() {
+		c.deps.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
 	}
-	if f.Scope == containers.ScopeGPU && w.namesOther(f) {
+	if f.Scope == containers.ScopeGPU && c.namesOther(f) {
 		c := *f
 		f, c.Scope = &c, containers.ScopeUnknown
 	}
@@ -35,21 +35,21 @@ func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 	}
 	return ending{
 		class: model.ExitInfrastructure, code: 125, message: "its container could not be started: " + said,
-		fault: &model.Fault{Scope: model.BreakerScope(f.Scope), Code: f.Code, Cause: f.Cause, Remedy: f.Remedy, GPUs: w.atFault(f)},
+		fault: &model.Fault{Scope: model.BreakerScope(f.Scope), Code: f.Code, Cause: f.Cause, Remedy: f.Remedy, GPUs: c.atFault(f)},
 	}
 }
 
 // namesOther reports whether a GPU fault names a GPU that carma did not assign to the
 // attempt. The task itself has then requested the device, for example by --device.
-func (w *worker) namesOther(f *containers.StartFault) bool {
-	if f.Device == "" || w.atFault(f) != nil {
-		return len(w.launch.Grants) == 0
+func (c *classifier) namesOther(f *containers.StartFault) bool {
+	if f.Device == "" || c.atFault(f) != nil {
+		return len(c.launch.Grants) == 0
 	}
-	mode, _, _ := w.deps.Attachment.Mode()
-	for _, grant := range w.launch.Grants {
+	mode, _, _ := c.deps.Attachment.Mode()
+	for _, grant := range c.launch.Grants {
 		id := string(grant.GPU)
 		node := strings.HasPrefix(f.Device, "/dev/")
-		if strings.HasPrefix(id, "MIG-") || node && w.deps.Attachment.Nodes(mode, []string{id}) == nil {
+		if strings.HasPrefix(id, "MIG-") || node && c.deps.Attachment.Nodes(mode, []string{id}) == nil {
 			return false // the device may be one of the attempt's GPUs
 		}
 	}
@@ -58,14 +58,14 @@ func (w *worker) namesOther(f *containers.StartFault) bool {
 
 // atFault returns the GPU of the attempt that a fault names, or nil if it may be any of
 // the attempt's GPUs.
-func (w *worker) atFault(f *containers.StartFault) []model.GPUID {
+func (c *classifier) atFault(f *containers.StartFault) []model.GPUID {
 	if f.Device == "" {
 		return nil
 	}
-	mode, _, _ := w.deps.Attachment.Mode()
-	for _, grant := range w.launch.Grants {
+	mode, _, _ := c.deps.Attachment.Mode()
+	for _, grant := range c.launch.Grants {
 		id := string(grant.GPU)
-		if id == f.Device || slices.Contains(w.deps.Attachment.Nodes(mode, []string{id}), f.Device) {
+		if id == f.Device || slices.Contains(c.deps.Attachment.Nodes(mode, []string{id}), f.Device) {
 			return []model.GPUID{grant.GPU}
 		}
 	}
