@@ -115,10 +115,3 @@ func (g *rig) left() []containers.Container {
 	}
 	return all
 }
-
-// TestHealthOf: a problem is a line of the answer, with status 503.
-func TestHealthOf(t *testing.T) {
-	if a := healthOf([]string{"a", "b"}); a.Status != 503 || string(a.Body) != "a\nb\n" {
-		t.Errorf("%d %q", a.Status, a.Body)
-	}
-}

@@ -25,7 +25,8 @@ func (h *hooks) CarryOut(ev model.Event, decisions []model.Decision) {
 	h.applied(ev)
 	h.reportSuspension(ev)
 	h.carryOut(decisions)
-	h.observe(ev, decisions)
+	h.messenger.Wake(h.loop.Seq(), ev, decisions)
+	h.counter.Count(ev, decisions)
 }
 
 // EndBatch implements [loop.Hooks].

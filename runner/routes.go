@@ -6,6 +6,7 @@ import (
 	"carma/runner/access"
 	"carma/runner/api"
 	"carma/runner/endpoint"
+	"carma/runner/health"
 	"carma/runner/httplimit"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -33,8 +34,8 @@ var (
 // TLS. A test makes each request as every caller.
 func (r *Runner) endpoints() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
-		health(api.Healthz, "it lives", "its loop has stood still for a while: restart it; running tasks go on", r.unhealthy),
-		health(api.Readyz, "they can", "a line per problem", r.unready),
+		health.Endpoint(api.Healthz, "it lives", "its loop has stood still for a while: restart it; running tasks go on", r.health.Unhealthy),
+		health.Endpoint(api.Readyz, "they can", "a line per problem", r.health.Unready),
 
 		endpoint.Get(api.GetInfo, endpoint.Needs(rights.SeeServer, rights.SeeUse), r.overview.Info),
 		endpoint.Get(api.GetMe, endpoint.Needs(rights.SeeServer), r.authz.Me),

@@ -31,6 +31,7 @@ import (
 	"carma/runner/energy"
 	"carma/runner/engine"
 	"carma/runner/gpu"
+	"carma/runner/health"
 	"carma/runner/helpers"
 	"carma/runner/history"
 	"carma/runner/hostenv"
@@ -40,6 +41,7 @@ import (
 	"carma/runner/limiter"
 	"carma/runner/loop"
 	"carma/runner/machine"
+	"carma/runner/measure"
 	"carma/runner/messages"
 	"carma/runner/metrics"
 	"carma/runner/monitor"
@@ -119,16 +121,17 @@ type Runner struct {
 	overview   *query.Server
 	waited     *waitreason.Recorder
 	pages      *metrics.Pages
+	meter      *measure.Meter
+	counter    *measure.Counter
+	health     *health.Checks
 	messenger  *messages.Messenger // nil if no messages are sent
 	channels   *messages.Channels
 	jobs       *jobs.Reconciler
 
 	// The loop's own:
-	nextID    model.TaskID
-	names     map[string]bool // names submitted in this batch
-	explained waitreason.Cache
-	faulty    map[model.GPUID]bool // faults in the last sample, or nil if none
-	attempts  map[model.TaskID]*attempt.Attempt
+	nextID   model.TaskID
+	names    map[string]bool // names submitted in this batch
+	attempts map[model.TaskID]*attempt.Attempt
 
 	attemptDeps *attempt.Deps
 
@@ -164,7 +167,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.authz = r.newAuthorizer(os.Geteuid())
 	host, _ := os.Hostname()
-	r.pages = metrics.New(opt.Version, host, r.measure)
+	r.pages = metrics.New(opt.Version, host, func(ctx context.Context) (metrics.State, error) { return r.meter.State(ctx) })
 	deps.Journal.OnCommit(r.pages.Committed)
 	live, err := liveOf(&opt)
 	if err != nil {
@@ -195,6 +198,8 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if r.gpus, err = inventory.New(ctx, deps.GPUs, cmp.Or(opt.Boot, up.Boot), deps.Log); err != nil {
 		return nil, err
 	}
+	r.health = health.New(r.loop, r.trouble, r.monitor)
+	r.counter = measure.NewCounter(r.pages.Tally, r.records, r.gpus)
 	r.past = usage.New(deps.Journal, r.records, r.authz, r.gpus.Index)
 	r.sharing = sharing.New(sharing.Options{MPS: opt.MPS, Missing: opt.NoMPS, Source: deps.GPUs, Devices: r.gpus.Devices, Changed: r.gpusChanged, Log: deps.Log})
 	r.attaching = inventory.NewAttachment(r.gpus, opt.Attach, deps.Driver.Name(), r.engine.Info)
@@ -269,9 +274,10 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 
 // newQueries makes what answers users' questions about tasks and the daemon.
 func (r *Runner) newQueries() {
+	reasons := new(waitreason.Cache)
 	r.query = query.New(query.Config{
 		Loop: r.loop, Find: r.find, Authz: r.authz, GPUs: r.gpus, Monitor: r.monitor, Energy: r.energy, Followers: r.followers, Ports: r.ports, Clock: r.Clock,
-		Reasons: &r.explained, Instance: r.instance, SampleEvery: r.opt.SampleEvery, Probing: r.probing, Undelivered: r.channels.Undelivered,
+		Reasons: reasons, Instance: r.instance, SampleEvery: r.opt.SampleEvery, Probing: r.probing, Undelivered: r.channels.Undelivered,
 	})
 	r.overview = query.NewServer(query.ServerConfig{
 		Loop: r.loop, Records: r.records, Authz: r.authz, GPUs: r.gpus, Monitor: r.monitor, Energy: r.energy, Engine: r.engine, Trouble: r.trouble, Output: r.keeping,
@@ -279,6 +285,10 @@ func (r *Runner) newQueries() {
 		Daemon: api.Info{
 			Version: r.opt.Version, PID: os.Getpid(), DataDir: r.opt.DataDir, Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil,
 		},
+	})
+	r.meter = measure.NewMeter(measure.MeterConfig{
+		Tasks: r.query, Loop: r.loop, Records: r.records, Journal: r.Journal, Monitor: r.monitor, Energy: r.energy, Engine: r.engine, Trouble: r.trouble,
+		Health: r.health, Reasons: reasons, Clock: r.Clock, Draining: r.draining.Load,
 	})
 	r.dashboard = dashboard.New(dashboard.Config{Tasks: r.query, Server: r.overview, Records: r.records, Authz: r.authz, Clock: r.Clock, Work: r.work})
 	r.history = history.New(history.Config{Journal: r.Journal, Find: r.find, Authz: r.authz, GPUs: r.gpus, Clock: r.Clock, Waited: r.waited, Why: r.query.Why})

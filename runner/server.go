@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/endpoint"
 	"carma/runner/httplimit"
@@ -38,6 +39,14 @@ func (r *Runner) Handler() http.Handler {
 	mux.Handle("GET /metrics", r.pages.Handler(metrics.WithNames))
 	return httplimit.LimitRequests(a, mux)
 }
+
+// MetricsPage returns the page of metrics, with or without figures of single tasks and
+// users.
+func (r *Runner) MetricsPage(names metrics.Names) http.Handler { return r.pages.Handler(names) }
+
+// Turn waits until the loop has made a round, which shows that the daemon works, and
+// returns nil.
+func (r *Runner) Turn(ctx context.Context) error { return r.loop.Look(ctx, func(*mapper.State) {}) }
 
 // OpenAPI returns the description of the API that the daemon serves at /openapi.json.
 func OpenAPI() ([]byte, error) {

@@ -1,9 +1,8 @@
-package runner
+package measure
 
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -11,8 +10,16 @@ import (
 	"carma/mapper"
 	"carma/mapper/fairshare"
 	"carma/mapper/model"
+	"carma/runner/clock"
+	"carma/runner/energy"
+	"carma/runner/engine"
 	"carma/runner/gpu"
+	"carma/runner/health"
+	"carma/runner/journal"
+	"carma/runner/loop"
 	"carma/runner/metrics"
+	"carma/runner/monitor"
+	"carma/runner/problems"
 	"carma/runner/query"
 	"carma/runner/record"
 	"carma/runner/rights"
@@ -23,23 +30,45 @@ import (
 // mapper.
 const unlooked = "not-looked-at"
 
-// metricsSnapshot is the part of the state that a scrape reads in the loop.
-type metricsSnapshot struct {
-	gpus     []model.GPU
-	headroom units.Bytes
-	kept     map[model.GPUID]bool
-	accounts []fairshare.Account
-	placed   map[model.TaskID]query.InState
-	reasons  map[model.TaskID]model.ReasonCode
-	away     map[model.GPUID]int
-	paused   bool
+// MeterConfig has the parts that a Meter works with.
+type MeterConfig struct {
+	Tasks    *query.Tasks
+	Loop     *loop.Loop
+	Records  *record.Store
+	Journal  *journal.Journal
+	Monitor  *monitor.Monitor
+	Energy   *energy.Accounts
+	Engine   *engine.Health
+	Trouble  *problems.Current
+	Health   *health.Checks
+	Reasons  *waitreason.Cache // only the loop uses it
+	Clock    *clock.Clock
+	Draining func() bool
 }
 
-// measure returns the state for one page of metrics. It asks the loop once.
-func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
-	recs := r.records.Newest(0, maxMeasured, func(rec *record.Record) bool { return !rec.Task.Phase.Finished() })
+// Meter reads the figures of tasks, users, GPUs and the daemon. Safe for concurrent use.
+type Meter struct{ c MeterConfig }
+
+// NewMeter returns a meter that works with the parts of c.
+func NewMeter(c MeterConfig) *Meter { return &Meter{c: c} }
+
+// reading is the part of the state that a scrape reads in the loop.
+type reading struct {
+	gpus      []model.GPU
+	headroom  units.Bytes
+	kept      map[model.GPUID]bool
+	accounts  []fairshare.Account
+	placed    map[model.TaskID]query.InState
+	reasons   map[model.TaskID]model.ReasonCode
+	suspended map[model.GPUID]int
+	paused    bool
+}
+
+// State returns the state for one page of metrics. It asks the loop once.
+func (m *Meter) State(ctx context.Context) (metrics.State, error) {
+	recs := m.c.Records.Newest(0, maxMeasured, func(rec *record.Record) bool { return !rec.Task.Phase.Finished() })
 	var placed, waiting []*record.Record
-	s := metrics.State{Now: r.Clock.Time()}
+	s := metrics.State{Now: m.c.Clock.Time()}
 	for _, rec := range recs {
 		switch p := rec.Task.Phase; {
 		case p.Placed():
@@ -53,27 +82,27 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 		}
 	}
 	slices.Reverse(waiting) // the oldest first: their reasons are computed
-	g := metricsSnapshot{kept: map[model.GPUID]bool{}, placed: map[model.TaskID]query.InState{}, reasons: map[model.TaskID]model.ReasonCode{}, away: map[model.GPUID]int{}}
-	if err := r.loop.Look(ctx, func(s *mapper.State) { r.takeMetrics(s, &g, placed, waiting) }); err != nil {
+	g := reading{kept: map[model.GPUID]bool{}, placed: map[model.TaskID]query.InState{}, reasons: map[model.TaskID]model.ReasonCode{}, suspended: map[model.GPUID]int{}}
+	if err := m.c.Loop.Look(ctx, func(s *mapper.State) { m.take(s, &g, placed, waiting) }); err != nil {
 		return s, err
 	}
 	for i := range g.gpus {
-		s.GPUs = append(s.GPUs, r.gpuFigures(&g.gpus[i], &g))
+		s.GPUs = append(s.GPUs, m.gpuFigures(&g.gpus[i], &g))
 	}
-	s.Queue = queueFigures(waiting, g.reasons, r.Clock.Now())
+	s.Queue = queueFigures(waiting, g.reasons, m.c.Clock.Now())
 	for _, rec := range placed {
-		s.Tasks = append(s.Tasks, r.taskFigures(rec, &g))
+		s.Tasks = append(s.Tasks, m.taskFigures(rec, &g))
 	}
-	s.Users, s.IdleJ = r.userFigures(g.accounts)
-	s.EngineUp, _ = r.engine.Status()
-	s.Ready, s.Paused, s.Draining = len(r.unready()) == 0, g.paused, r.draining.Load()
+	s.Users, s.IdleJ = m.userFigures(g.accounts)
+	s.EngineUp, _ = m.c.Engine.Status()
+	s.Ready, s.Paused, s.Draining = len(m.c.Health.Unready()) == 0, g.paused, m.c.Draining()
 	s.Troubles = map[string]int{}
-	all, _ := r.trouble.Now()
+	all, _ := m.c.Trouble.Now()
 	for _, x := range all {
 		s.Troubles[x.Scope]++
 	}
-	s.Journal = metrics.Journal{Bytes: r.Journal.Size(), Full: r.loop.Full() != ""}
-	if at, err := r.Journal.SnapshotAt(); err == nil && at > 0 {
+	s.Journal = metrics.Journal{Bytes: m.c.Journal.Size(), Full: m.c.Loop.Full() != ""}
+	if at, err := m.c.Journal.SnapshotAt(); err == nil && at > 0 {
 		s.Journal.Snapshot = units.Instant(at).Time()
 	}
 	return s, nil
@@ -82,36 +111,36 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 // maxMeasured is the largest number of unfinished tasks that one page counts.
 const maxMeasured = 100_000
 
-// takeMetrics reads the state for a page.
-func (r *Runner) takeMetrics(s *mapper.State, g *metricsSnapshot, placed, waiting []*record.Record) {
+// take reads the state for a page.
+func (m *Meter) take(s *mapper.State, g *reading, placed, waiting []*record.Record) {
 	g.gpus, g.headroom, g.accounts, g.paused = s.GPUs(), s.Options().Headroom, s.Accounts(), s.Paused() != nil
 	for i := range g.gpus {
 		g.kept[g.gpus[i].ID] = s.ReservedFor(g.gpus[i].ID) != 0
 	}
-	suspended, _ := s.Suspended()
-	for _, t := range suspended {
+	all, _ := s.Suspended()
+	for _, t := range all {
 		for _, had := range t.Suspension.From {
-			g.away[had.GPU]++
+			g.suspended[had.GPU]++
 		}
 	}
 	for _, rec := range placed {
 		g.placed[rec.ID()] = query.Placed(s, rec.ID())
 	}
 	for _, rec := range waiting[:min(waitreason.AtMost, len(waiting))] { // further tasks get the reason unlooked
-		if x := r.explained.Recent(s, rec.ID(), time.Now()); x.Known {
+		if x := m.c.Reasons.Recent(s, rec.ID(), time.Now()); x.Known {
 			g.reasons[rec.ID()] = x.Code
 		}
 	}
 }
 
-func (r *Runner) gpuFigures(g *model.GPU, of *metricsSnapshot) metrics.GPU {
+func (m *Meter) gpuFigures(g *model.GPU, of *reading) metrics.GPU {
 	v := metrics.GPU{
 		Index: g.Index, UUID: string(g.ID), Model: g.Model, Sharing: cmp.Or(string(g.Sharing), "mps"),
 		Total: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.OtherProcesses), Headroom: int64(of.headroom),
 		SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.FaultReason() != "" || g.Missing, Drained: g.Cordon != nil,
-		HeldFor: of.kept[g.ID], Tasks: len(g.Residents), Suspended: of.away[g.ID],
+		HeldFor: of.kept[g.ID], Tasks: len(g.Residents), Suspended: of.suspended[g.ID],
 	}
-	if s, ok := r.monitor.Reading(v.UUID); ok {
+	if s, ok := m.c.Monitor.Reading(v.UUID); ok {
 		v.PowerW, v.EnergyJ, v.TemperatureC, v.ECCErrors = s.PowerW, s.EnergyJ, s.TemperatureC, s.ECCErrors
 		v.Known, v.Coarse = s.Metrics != gpu.MetricsNone, s.Coarse
 	}
@@ -134,11 +163,14 @@ func queueFigures(waiting []*record.Record, reasons map[model.TaskID]model.Reaso
 	return all
 }
 
-func (r *Runner) taskFigures(rec *record.Record, of *metricsSnapshot) metrics.Task {
-	t, v := &rec.Task, r.query.Present(context.Background(), rec, of.placed[rec.ID()], rights.ListEnvironment)
+func (m *Meter) taskFigures(rec *record.Record, of *reading) metrics.Task {
+	t, v := &rec.Task, m.c.Tasks.Present(context.Background(), rec, of.placed[rec.ID()], rights.ListEnvironment)
 	out := metrics.Task{
-		ID: v.ID, Name: v.Name, User: v.User, Phase: v.Phase, Estimate: v.Estimate.Memory, Attempts: tries(t), Progress: -1,
+		ID: v.ID, Name: v.Name, User: v.User, Phase: v.Phase, Estimate: v.Estimate.Memory, Progress: -1,
 		Started: v.Started, Idle: v.Idle != nil, EnergyJ: v.EnergyJ,
+	}
+	if last := t.Last(); last != nil {
+		out.Attempts = last.N
 	}
 	if p := v.Progress; p != nil {
 		if p.Share > 0 {
@@ -149,9 +181,9 @@ func (r *Runner) taskFigures(rec *record.Record, of *metricsSnapshot) metrics.Ta
 		}
 	}
 	for i := range of.gpus {
-		for _, m := range of.gpus[i].Residents {
-			if m.Task == t.ID {
-				out.On = append(out.On, metrics.Place{UUID: string(of.gpus[i].ID), Grant: int64(m.Grant), Used: int64(m.Used), Peak: int64(m.Peak)})
+		for _, r := range of.gpus[i].Residents {
+			if r.Task == t.ID {
+				out.On = append(out.On, metrics.Place{UUID: string(of.gpus[i].ID), Grant: int64(r.Grant), Used: int64(r.Used), Peak: int64(r.Peak)})
 			}
 		}
 	}
@@ -159,8 +191,8 @@ func (r *Runner) taskFigures(rec *record.Record, of *metricsSnapshot) metrics.Ta
 }
 
 // userFigures returns the current and past use of each user.
-func (r *Runner) userFigures(accounts []fairshare.Account) ([]metrics.User, float64) {
-	joules, held, idle := r.energy.Sums(r.Clock.Now())
+func (m *Meter) userFigures(accounts []fairshare.Account) ([]metrics.User, float64) {
+	joules, held, idle := m.c.Energy.Sums(m.c.Clock.Now())
 	users := map[string]*metrics.User{}
 	of := func(name string) *metrics.User {
 		if users[name] == nil {
@@ -188,7 +220,3 @@ func (r *Runner) userFigures(accounts []fairshare.Account) ([]metrics.User, floa
 	slices.SortFunc(all, func(a, b metrics.User) int { return cmp.Compare(a.Name, b.Name) })
 	return all, idle
 }
-
-// MetricsPage returns the page of metrics, with or without figures of single tasks and
-// users.
-func (r *Runner) MetricsPage(names metrics.Names) http.Handler { return r.pages.Handler(names) }

@@ -1,0 +1,44 @@
+package health
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"carma/runner/api"
+	"carma/runner/loop/looptest"
+	"carma/runner/monitor"
+	"carma/runner/problems"
+
+	"github.com/rs/zerolog"
+)
+
+// TestAnswer: a problem is a line of the answer, with status 503.
+func TestAnswer(t *testing.T) {
+	if a := answerOf([]string{"a", "b"}); a.Status != 503 || string(a.Body) != "a\nb\n" {
+		t.Errorf("%d %q", a.Status, a.Body)
+	}
+}
+
+// TestChecks: a daemon whose loop runs is ready until the engine has a problem. A loop that ends
+// keeps tasks from being stored, but a restart would not help.
+func TestChecks(t *testing.T) {
+	l := looptest.New(t)
+	trouble := problems.New(zerolog.Nop())
+	gpus, err := monitor.New(nil, l.Clock, time.Second, "", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(l.Loop, trouble, gpus)
+	if bad := c.Unready(); len(bad) > 0 {
+		t.Errorf("%q", bad)
+	}
+	trouble.Set([]api.Trouble{{Scope: "server", Code: "engine", Text: "the engine does not answer"}})
+	if bad := c.Unready(); len(bad) != 1 || !strings.Contains(bad[0], "the engine does not answer") {
+		t.Errorf("%q", bad)
+	}
+	l.BeginStop()
+	if bad := c.Unready(); len(bad) != 2 || bad[0] != "the daemon is stopping" || len(c.Unhealthy()) > 0 {
+		t.Errorf("%q, %q", bad, c.Unhealthy())
+	}
+}
