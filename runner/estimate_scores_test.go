@@ -101,7 +101,7 @@ func TestSecondTaskIsBetter(t *testing.T) {
 	}
 
 	for who, tasks := range map[*request.Caller]int{&ann: 1, &bob: 1, &oper: 2} {
-		s, err := g.Scores(g.ctx(), *who)
+		s, err := g.query.Scores(g.ctx(), *who)
 		if err != nil || len(s.Families) != 1 || s.Everybody != (tasks == 2) {
 			t.Fatalf("%s: %+v, %v", who.Name, s, err)
 		}
@@ -123,11 +123,11 @@ func TestUnscored(t *testing.T) {
 	g := newRig(t)
 	g.script("bad", printing(1, "no"))
 	g.finished(g.runAs(ann, api.Submit{Image: "bad", EstModel: "resnet50"}))
-	s, err := g.Scores(g.ctx(), ann)
+	s, err := g.query.Scores(g.ctx(), ann)
 	if err != nil || len(s.Families) > 0 || s.Unscored != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err := g.Scores(g.ctx(), bob); err != nil || s.Unscored != 0 {
+	if s, err := g.query.Scores(g.ctx(), bob); err != nil || s.Unscored != 0 {
 		t.Errorf("somebody else sees %+v, %v", s, err)
 	}
 }

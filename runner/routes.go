@@ -52,7 +52,7 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 			return r.query.Timeline(ctx, in.Since, in.Until)
 		}),
 		endpoint.Act(api.GetScores, endpoint.Needs(rights.SeeServer, rights.AllScores), func(ctx context.Context, who request.Caller, _ *api.None) (api.Scores, error) {
-			return r.Scores(ctx, who)
+			return r.query.Scores(ctx, who)
 		}),
 		endpoint.Query(api.GetAudit, endpoint.Needs(rights.OwnAudit, rights.AllAudit), func(ctx context.Context, in *api.AuditOptions) (api.Audit, error) {
 			return r.authz.Audit(ctx, *in)

@@ -1,4 +1,4 @@
-package runner
+package query
 
 import (
 	"cmp"
@@ -26,15 +26,15 @@ const (
 
 // Scores returns how well memory was estimated for the finished tasks that are kept. It
 // covers the tasks of who, or of everybody if who is an administrator.
-func (r *Runner) Scores(ctx context.Context, who request.Caller) (api.Scores, error) {
-	s := api.Scores{Everybody: r.authz.MayServer(rights.AllScores, who), Families: []api.Score{}}
+func (r *Tasks) Scores(ctx context.Context, who request.Caller) (api.Scores, error) {
+	s := api.Scores{Everybody: r.c.Authz.MayServer(rights.AllScores, who), Families: []api.Score{}}
 	families := map[string]*errorTally{}
 	before := int64(0)
 	for seen := 0; seen < scoredMost; seen += scoredPage {
 		if err := ctx.Err(); err != nil {
 			return s, err
 		}
-		rows, err := r.Journal.Tasks(journal.Filter{Before: before, Limit: scoredPage})
+		rows, err := r.c.Find.Journal.Tasks(journal.Filter{Before: before, Limit: scoredPage})
 		if err != nil {
 			return s, err
 		}
@@ -47,7 +47,7 @@ func (r *Runner) Scores(ctx context.Context, who request.Caller) (api.Scores, er
 			if err != nil {
 				return s, err
 			}
-			if !s.Everybody && !rights.Owns(r.authz.Subject(who), access.OwnerOf(rec)) {
+			if !s.Everybody && !rights.Owns(r.c.Authz.Subject(who), access.OwnerOf(rec)) {
 				continue
 			}
 			if !scored(families, &rec.Task) {
