@@ -30,7 +30,7 @@
 //  3. Check a request before it becomes a [model.TaskSubmitted], with [State.Check]
 //     and for its dependencies. The state forgets tasks that have ended, so drop
 //     dependencies that are met. A request that cannot work becomes a failed task.
-//     Kept by runner/submit.go (possible), runner/batch.go (plan).
+//     Kept by runner/admission/submit.go (possible), runner/admission/batch.go (plan).
 //  4. Store an event before Step sees it. Otherwise a crash forgets why a container
 //     runs, and a submission that was answered is lost.
 //     Kept by runner/loop/loop.go (applyPart).

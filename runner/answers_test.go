@@ -26,7 +26,7 @@ func TestAnswersDoNotWait(t *testing.T) {
 			for i := range n {
 				s.Tasks = append(s.Tasks, api.Submit{Image: fmt.Sprint("new-", i), Mem: int64(units.GiB), Pull: pull})
 			}
-			all, err := v.SubmitAll(v.ctx, rootUser, s)
+			all, err := v.admission.SubmitAll(v.ctx, rootUser, s)
 			if err == nil && (len(all.Tasks) != n || len(all.Warnings) != 1 || !strings.Contains(all.Warnings[0], "does not answer")) {
 				err = fmt.Errorf("answered with %+v", all)
 			}

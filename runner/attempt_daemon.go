@@ -33,5 +33,5 @@ func (s attemptSettings) OOMTexts() []string { return s.r.live().OOMTexts }
 func (s attemptSettings) Grace(rec *record.Record) time.Duration { return s.r.grace(rec) }
 
 func (s attemptSettings) Options(rec *record.Record) (containers.ContainerOptions, error) {
-	return s.r.containerOptions(s.r.users(rec.UID, rec.GID), rec.Submit)
+	return s.r.admission.ContainerOptions(s.r.users(rec.UID, rec.GID), rec.Submit)
 }

@@ -51,7 +51,7 @@ func TestOneUsersSuiteCannotStart(t *testing.T) {
 	bob, alice := bobAndAlice()
 	var bad []string
 	for range 40 {
-		made, err := g.Submit(g.ctx(), bob, api.Submit{Image: "bad", Mem: int64(units.GiB)})
+		made, err := g.admission.Submit(g.ctx(), bob, api.Submit{Image: "bad", Mem: int64(units.GiB)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestOneUsersSuiteCannotStart(t *testing.T) {
 		}
 	}
 	for range 6 {
-		made, err := g.Submit(g.ctx(), alice, api.Submit{Image: "good", Mem: int64(units.GiB)})
+		made, err := g.admission.Submit(g.ctx(), alice, api.Submit{Image: "good", Mem: int64(units.GiB)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestOneUsersSuiteCannotStart(t *testing.T) {
 		}
 		quiet()
 	}
-	if made, err := g.Submit(g.ctx(), bob, api.Submit{Image: bare.CanaryImage}); err == nil {
+	if made, err := g.admission.Submit(g.ctx(), bob, api.Submit{Image: bare.CanaryImage}); err == nil {
 		t.Errorf("task %d runs the canary's image", made.ID)
 	}
 	g.eventually("the canary is removed", func() bool {

@@ -2,11 +2,8 @@ package runner
 
 import (
 	"context"
-	"os"
 	"os/user"
-	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +11,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/internal/units"
+	"carma/runner/admission"
 	"carma/runner/api"
 	"carma/runner/machine"
 	"carma/runner/mps"
@@ -33,7 +31,7 @@ func rootGroup(t *testing.T) string {
 // TestFittingsRefused checks that no flag of docker run gives users additional rights.
 func TestFittingsRefused(t *testing.T) {
 	g := newRig(t, func(g *rig) {
-		g.opt.Fittings = Fittings{Devices: []string{"/dev/infiniband/*", "/dev/full", "/dev/nvidia*"}, Ulimits: []string{"memlock", "nofile=4096"}}
+		g.opt.Fittings = admission.Fittings{Devices: []string{"/dev/infiniband/*", "/dev/full", "/dev/nvidia*"}, Ulimits: []string{"memlock", "nofile=4096"}}
 		g.opt.MPS = &sharing.MPS{Groups: &mps.Groups{Dir: "/run/carma/mps"}}
 	})
 	live := *g.live()
@@ -65,7 +63,7 @@ func TestFittingsRefused(t *testing.T) {
 		"is 2.0 GiB; all of it counts as the task's memory, which is 1.5 GiB":          {ContainerOptions: api.ContainerOptions{Tmpfs: []string{"/x:size=1G"}, ShmSize: 1 << 30}, HostMem: 3 << 29},
 	} {
 		s.Image = "ok"
-		_, err := g.Submit(g.ctx(), ann, s)
+		_, err := g.admission.Submit(g.ctx(), ann, s)
 		if err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v, want %q", s, err, words)
 		}
@@ -74,32 +72,8 @@ func TestFittingsRefused(t *testing.T) {
 	root := request.Caller{Name: "root"}
 	g.refusedAs(root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Devices: []string{"/dev/kmsg"}}}, 403, "the administrator allows")
 	g.refusedAs(root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Ulimits: []string{"nofile=-1"}}}, 403, "at most")
-	if _, err := g.Submit(g.ctx(), root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Groups: []string{"4242"}, Ports: []string{"80:80"}}}); err != nil {
+	if _, err := g.admission.Submit(g.ctx(), root, api.Submit{Image: "ok", ContainerOptions: api.ContainerOptions{Groups: []string{"4242"}, Ports: []string{"80:80"}}}); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestDeviceLinks checks that a link in an allowed folder cannot give access to another device,
-// and that a folder gives only its allowed devices.
-func TestDeviceLinks(t *testing.T) {
-	dir := t.TempDir()
-	for name, to := range map[string]string{"null": "/dev/null", "zero": "/dev/zero", "file": "/etc/hostname"} {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	allowed := []string{dir + "/*", "/dev/null"}
-	for name, may := range map[string]bool{"null": true, "zero": false, "file": false, "gone": false} {
-		if got := mayHave(allowed, filepath.Join(dir, name)); got != may {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	if _, err := os.Stat("/dev/pts/ptmx"); err != nil {
-		return
-	}
-	list, err := allowedDevices([]string{"/dev/pts/pt*"}, "/dev/pts")
-	if err != nil || !slices.Equal(list, []string{"/dev/pts/ptmx"}) {
-		t.Errorf("of a folder: %v, %v", list, err)
 	}
 }
 
@@ -109,7 +83,7 @@ func TestFittings(t *testing.T) {
 	who := ann
 	who.GIDs = []int{20001, 4242}
 	g := newRig(t, func(g *rig) {
-		g.opt.Fittings = Fittings{Devices: []string{"/dev/null"}, Ulimits: []string{"memlock"}}
+		g.opt.Fittings = admission.Fittings{Devices: []string{"/dev/null"}, Ulimits: []string{"memlock"}}
 	})
 	got := make(chan containers.Spec, 1)
 	g.script("show", func(_ context.Context, p *containerstest.Process) int { got <- p.Spec; return 0 })

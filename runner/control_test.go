@@ -258,7 +258,7 @@ func TestChangesOfOthers(t *testing.T) {
 		"release": second(g.control.Release(ctx, bob, ref)),
 		"requeue": second(g.control.Requeue(ctx, bob, ref, api.RequeueRequest{})),
 		"move":    second(g.control.Move(ctx, bob, ref, api.MoveRequest{})),
-		"update":  second(g.Update(ctx, bob, ref, api.Update{Priority: new("low")})),
+		"update":  second(g.admission.Update(ctx, bob, ref, api.Update{Priority: new("low")})),
 		"drain":   g.control.CloseGPUs(ctx, bob, api.CloseRequest{All: true}),
 		"pause":   g.control.PauseLaunching(ctx, bob, api.CloseRequest{}),
 	} {

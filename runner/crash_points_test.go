@@ -178,7 +178,7 @@ func (d *tightDisk) insist(w *world, ask func(ctx context.Context, l *life) erro
 
 func (d *tightDisk) submit(w *world, image string) (id model.TaskID) {
 	d.insist(w, func(ctx context.Context, l *life) error {
-		made, err := l.Submit(ctx, root, api.Submit{Image: image, Mem: 1 << 30})
+		made, err := l.admission.Submit(ctx, root, api.Submit{Image: image, Mem: 1 << 30})
 		if err == nil {
 			w.acked[made.ID], id = image, model.TaskID(made.ID)
 		}

@@ -36,7 +36,7 @@ func TestCrashKeepsChanges(t *testing.T) {
 					if change.runs {
 						delay = 0
 					}
-					made, err := w.life.Submit(t.Context(), root, api.Submit{Image: "long", Mem: 1 << 30, Delay: delay})
+					made, err := w.life.admission.Submit(t.Context(), root, api.Submit{Image: "long", Mem: 1 << 30, Delay: delay})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -102,7 +102,7 @@ func TestCrashKeepsLimits(t *testing.T) {
 				defer w.engine.Shutdown()
 				w.excuses = func(error) bool { return true }
 				w.start("", 0)
-				made, err := w.life.Submit(t.Context(), root, api.Submit{Image: "long", Mem: 1 << 30, HostMem: 256 << 20})
+				made, err := w.life.admission.Submit(t.Context(), root, api.Submit{Image: "long", Mem: 1 << 30, HostMem: 256 << 20})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +113,7 @@ func TestCrashKeepsLimits(t *testing.T) {
 				}
 				w.life.point, w.life.nth = point, 1
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				_, err = w.life.Update(ctx, root, ref, api.Update{HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
+				_, err = w.life.admission.Update(ctx, root, ref, api.Update{HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
 				cancel()
 				w.life.die()
 				w.end()
@@ -169,14 +169,14 @@ var changesByPeople = []struct {
 		return onTask(t, r, ref, func(task *model.Task) bool { return task.Hold != nil && task.Hold.Why == "later" })
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
-		_, err := r.Update(ctx, root, ref, api.Update{Priority: new("low")})
+		_, err := r.admission.Update(ctx, root, ref, api.Update{Priority: new("low")})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		rec, err := r.find.Find(ref)
 		return onTask(t, r, ref, func(task *model.Task) bool { return task.Priority == model.Low }) && err == nil && rec.Submit.Priority == "low"
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
-		_, err := r.Update(ctx, root, ref, api.Update{Name: new("n" + ref), HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
+		_, err := r.admission.Update(ctx, root, ref, api.Update{Name: new("n" + ref), HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		rec, err := r.find.Find("n" + ref)

@@ -87,7 +87,7 @@ func TestSecondTaskIsBetter(t *testing.T) {
 	}
 
 	next := api.Submission{Tasks: []api.Submit{{Image: "train", EstModel: "densenet121", BatchSize: 36, Command: []string{"c"}}}}
-	want, err := g.Preview(g.as(ann), ann, next)
+	want, err := g.admission.Preview(g.as(ann), ann, next)
 	if err != nil || off(api.Task{Estimate: want.Tasks[0].Estimate}) > 0.05 {
 		t.Errorf("the third: %+v, %v", want, err)
 	}
@@ -95,7 +95,7 @@ func TestSecondTaskIsBetter(t *testing.T) {
 		t.Errorf("after kill -9: %+v", got)
 	}
 	g.restart()
-	got, err := g.Preview(g.as(ann), ann, next)
+	got, err := g.admission.Preview(g.as(ann), ann, next)
 	if err != nil || got.Tasks[0].Estimate != want.Tasks[0].Estimate {
 		t.Errorf("after a restart %+v, %v; before %+v", got.Tasks, err, want.Tasks)
 	}

@@ -48,7 +48,7 @@ func TestFilesMeetMounts(t *testing.T) {
 	}
 	g.script("i", printing(0))
 	dir := t.TempDir()
-	_, err := g.SubmitAll(g.ctx(), request.Caller{Name: "root"}, api.Submission{Group: "lab", Tasks: []api.Submit{{Image: "i", Part: "train", Mem: 1 << 30, Mounts: []api.Mount{{Source: dir, Target: "/m/"}}}}})
+	_, err := g.admission.SubmitAll(g.ctx(), request.Caller{Name: "root"}, api.Submission{Group: "lab", Tasks: []api.Submit{{Image: "i", Part: "train", Mem: 1 << 30, Mounts: []api.Mount{{Source: dir, Target: "/m/"}}}}})
 	if err == nil || !strings.Contains(err.Error(), "train: file /m/../m/key: its path meets the mount at /m; write a target outside it") {
 		t.Errorf("got %v", err)
 	}

@@ -5,16 +5,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
-	"carma/mapper/model"
 	"carma/runner/api"
-	"carma/runner/loop"
-	"carma/runner/record"
-	"carma/runner/request"
 )
 
 // TestGroupIsStoppedFromItsEnd checks that the last tasks of a group are stopped first.
@@ -55,34 +49,6 @@ func TestPartsHaveTheirLimits(t *testing.T) {
 		if task, err := g.api.Task(g.ctx(), name); err != nil || task.Phase != "held" || !strings.Contains(task.Waits, "group lot/"+name[4:5]) {
 			t.Errorf("%s: %+v, %v", name, task, err)
 		}
-	}
-}
-
-// TestDependencyOnWhatJustEnded checks that the dependencies of a submission are checked after
-// an event that precedes it in the same round of the loop.
-func TestDependencyOnWhatJustEnded(t *testing.T) {
-	g := newRig(t)
-	g.script("good", printing(0))
-	g.run(api.Submit{Image: "good", Mem: 1 << 30, Delay: time.Hour})
-	later := api.Submission{Tasks: []api.Submit{{Image: "good", Mem: 1 << 30, After: []api.Dependency{{Task: "1"}}}}}
-	in, _, err := g.take(g.ctx(), request.Caller{Name: "root"}, later)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var recs []*record.Record
-	submission := g.addition(later, in, nil, &recs)
-	events, refused := submission.Events, error(nil)
-	submission.Events = func(now units.Instant) (list []model.Event, recs []*record.Record, err error) {
-		list, recs, refused = events(now)
-		return list, recs, refused
-	}
-	err = g.loop.Look(g.ctx(), func(*mapper.State) {
-		if _, err := g.loop.Apply([]*loop.Change{loop.Fact(model.Cancel{At: g.Clock.Now(), Task: 1, Reason: "gone"}), submission}); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil || refused == nil || !strings.Contains(refused.Error(), "--after 1: task 1 was cancelled, so nothing would ever run") {
-		t.Errorf("%v; the submission was answered with %v", err, refused)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/admission"
 	"carma/runner/api"
 	"carma/runner/clock"
 	"carma/runner/gpu"
@@ -106,7 +107,7 @@ type rig struct {
 	driver    containers.Driver // of the engine; nil means the engine itself
 	cards     *cards
 	opt       Options
-	estimator Estimator
+	estimator admission.Estimator
 	spare     int64                   // of the journal
 	proc      string                  // folder of /proc; empty means /
 	page      server.Page             // where the page is served

@@ -379,7 +379,7 @@ func (w *world) act() {
 	switch w.rnd.IntN(12) {
 	case 0, 1, 2, 3:
 		image := []string{"short", "short", "long", "bad", "deaf"}[w.rnd.IntN(5)]
-		made, err := l.Submit(ctx, root, api.Submit{Image: image, Mem: int64(1+w.rnd.IntN(30)) << 30})
+		made, err := l.admission.Submit(ctx, root, api.Submit{Image: image, Mem: int64(1+w.rnd.IntN(30)) << 30})
 		if err == nil {
 			w.acked[made.ID] = image
 		}

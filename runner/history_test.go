@@ -90,7 +90,7 @@ func TestHistory(t *testing.T) {
 func TestHistoryIsPrivate(t *testing.T) {
 	l := newLab(t, 1, 0)
 	owner := request.Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
-	sub, err := l.Submit(l.ctx(), owner, api.Submit{Image: "broken:1", Mem: int64(2 * units.GiB)})
+	sub, err := l.admission.Submit(l.ctx(), owner, api.Submit{Image: "broken:1", Mem: int64(2 * units.GiB)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ type hooks struct {
 }
 
 // BeginBatch implements [loop.Hooks].
-func (h *hooks) BeginBatch() { clear(h.names) }
+func (h *hooks) BeginBatch() { h.admission.BeginBatch() }
 
 // Archive implements [loop.Hooks].
 func (h *hooks) Archive(removed []model.TaskID) []journal.MetaRow {

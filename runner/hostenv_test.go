@@ -139,7 +139,7 @@ func TestBareInit(t *testing.T) {
 		}
 	}
 	g, home, _ = hostRig(t)
-	_, err := g.Submit(g.ctx(), annAt(home), api.Submit{Host: true, ContainerOptions: api.ContainerOptions{Init: true, WorkDir: home}, Command: []string{"true"}, Mem: 1 << 30})
+	_, err := g.admission.Submit(g.ctx(), annAt(home), api.Submit{Host: true, ContainerOptions: api.ContainerOptions{Init: true, WorkDir: home}, Command: []string{"true"}, Mem: 1 << 30})
 	g.refusedTo(err, 422, "--init: carma-init is not there")
 }
 
@@ -271,7 +271,7 @@ func TestBareProbe(t *testing.T) {
 // refusedWith checks that a submission is refused, with words.
 func (g *rig) refusedWith(who request.Caller, s api.Submit, words string) {
 	g.t.Helper()
-	_, err := g.Submit(g.ctx(), who, s)
+	_, err := g.admission.Submit(g.ctx(), who, s)
 	refused, ok := err.(*request.Error)
 	if !ok || refused.Status < 400 || refused.Status > 499 || !strings.Contains(refused.Text, words) || strings.ContainsAny(refused.Text, "\n\x00") {
 		g.t.Errorf("%+v: %v, want %q", s, err, words)

@@ -21,7 +21,7 @@ func TestPages(t *testing.T) {
 		for range 100 {
 			s.Tasks = append(s.Tasks, api.Submit{Image: "ok", Mem: int64(units.GiB), Delay: 1 << 50, Labels: map[string]string{"n": "x"}})
 		}
-		if _, err := g.SubmitAll(g.ctx(), request.Caller{Name: "root"}, s); err != nil {
+		if _, err := g.admission.SubmitAll(g.ctx(), request.Caller{Name: "root"}, s); err != nil {
 			t.Fatal(err)
 		}
 	}

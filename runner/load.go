@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"carma/mapper/model"
+	"carma/runner/admission"
 	"carma/runner/journal"
 	"carma/runner/reconcile"
 )
@@ -48,10 +49,10 @@ func (r *Runner) load() error {
 	if err != nil {
 		return err
 	}
-	r.nextID = max(model.TaskID(maxRow), r.loop.State().LastID()) + 1
+	r.numbers = admission.NewNumbers(max(model.TaskID(maxRow), r.loop.State().LastID()))
 	r.reconciler, err = reconcile.New(reconcile.Config{
 		Folder: r.opt.DataDir, Instance: r.instance, Journal: r.Journal, Records: r.records, Driver: r.Driver, Engine: r.engine,
-		Loop: r.loop, Clock: r.Clock, Log: r.Log, Known: func(id model.TaskID) { r.nextID = max(r.nextID, id+1) },
+		Loop: r.loop, Clock: r.Clock, Log: r.Log, Known: r.numbers.Reserve,
 	})
 	return err
 }

@@ -224,7 +224,7 @@ func TestMessagesPrivate(t *testing.T) {
 	}
 	g.script("bad", printing(3))
 	who, _ := request.CallerFrom(ann)
-	sub, err := g.Submit(ann, who, api.Submit{Image: "bad", Name: "bad", Mem: int64(units.GiB), Notify: []string{"failed:mine"}})
+	sub, err := g.admission.Submit(ann, who, api.Submit{Image: "bad", Name: "bad", Mem: int64(units.GiB), Notify: []string{"failed:mine"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func TestMountsAreHeldAgain(t *testing.T) {
 		return errors.Is(err, os.ErrNotExist)
 	})
 	g.script("read", printing(0))
-	s, err := g.Submit(g.ctx(), ann, api.Submit{Image: "read", Mounts: []api.Mount{{Source: home + "/data", Target: "/m"}}})
+	s, err := g.admission.Submit(g.ctx(), ann, api.Submit{Image: "read", Mounts: []api.Mount{{Source: home + "/data", Target: "/m"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"carma/containers"
-	"carma/estimator"
 	"carma/mapper/model"
+	"carma/runner/admission"
 	"carma/runner/clock"
 	"carma/runner/deviceaccess"
 	"carma/runner/doctor"
@@ -20,15 +20,6 @@ import (
 
 	"github.com/rs/zerolog"
 )
-
-// Estimator predicts at submission the GPU use of a task.
-type Estimator interface {
-	// Estimate predicts the task's GPU memory.
-	Estimate(estimator.Query) (estimator.Estimate, error)
-	// Expect predicts the task's activity and run time, or returns zero if nothing is
-	// known.
-	Expect(estimator.Query) model.Expected
-}
 
 // Options are the daemon's settings.
 type Options struct {
@@ -64,7 +55,7 @@ type Options struct {
 	// AllowedMounts are folders that tasks may mount; ~ is the submitter's home.
 	AllowedMounts []string
 	// Fittings are the devices and limits that tasks may have.
-	Fittings Fittings
+	Fittings admission.Fittings
 	// MountDir is the folder of the users' mounts (mounts.DefaultDir). If empty, the
 	// engine gets the paths that were checked, and later changes of these paths take
 	// effect.
@@ -82,7 +73,7 @@ type Options struct {
 	// Bounds limits one task's use of the machine.
 	Bounds machine.Bounds
 	// PerUser limits one user's use of the daemon.
-	PerUser PerUser
+	PerUser admission.PerUser
 	// AdminGroup names the group of the administrators, see package rights. If empty, only
 	// root and the daemon's account are administrators.
 	AdminGroup string
@@ -125,7 +116,7 @@ type Deps struct {
 	Logs      *tasklog.Store
 	Driver    containers.Driver
 	GPUs      gpu.Source
-	Estimator Estimator
+	Estimator admission.Estimator
 	Clock     *clock.Clock
 	Log       zerolog.Logger
 }

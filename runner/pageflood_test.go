@@ -75,7 +75,7 @@ func TestPageCut(t *testing.T) {
 	l := newLab(t, 1, 0)
 	l.dashboard.SetMost(5)
 	for i := range 8 {
-		if _, err := l.Submit(l.ctx(), request.Caller{Name: "root", Home: "/tmp"}, api.Submit{Image: "train:1", Name: fmt.Sprintf("many-%d", i), Mem: int64(38 * units.GiB), HostReserve: int64(32 * units.MiB)}); err != nil {
+		if _, err := l.admission.Submit(l.ctx(), request.Caller{Name: "root", Home: "/tmp"}, api.Submit{Image: "train:1", Name: fmt.Sprintf("many-%d", i), Mem: int64(38 * units.GiB), HostReserve: int64(32 * units.MiB)}); err != nil {
 			t.Fatal(err)
 		}
 	}

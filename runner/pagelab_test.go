@@ -82,7 +82,7 @@ func (l *lab) submit(gpus, tasks int) {
 		return request.Caller{UID: p.uid, GID: p.uid, Name: p.name, Home: "/tmp"}
 	}
 	add := func(i int, s api.Submit) model.TaskID {
-		sub, err := l.Submit(l.ctx(), who(i), s)
+		sub, err := l.admission.Submit(l.ctx(), who(i), s)
 		if err != nil {
 			l.t.Fatal(err)
 		}

@@ -14,17 +14,16 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/admission"
 	"carma/runner/containerfiles"
 	"carma/runner/label"
 	"carma/runner/loop"
 	"carma/runner/record"
-	"carma/runner/taskkind"
 )
 
 // Probing configures the probes of tasks before they are first mapped.
 type Probing struct {
-	// When is ProbeAsked (tasks submitted with --probe), ProbeUnknown (also
-	// tasks about which nothing is known) or ProbeNever.
+	// When is [admission.ProbeAsked], [admission.ProbeUnknown] or [admission.ProbeNever].
 	When string
 	// Limits bound one probe. Only one probe runs at a time, because it takes processors
 	// from the data loaders of running tasks.
@@ -32,13 +31,6 @@ type Probing struct {
 	// Run, if not nil, is called in place of probe.Run.
 	Run func(context.Context, containers.Driver, probe.Request) (*models.Config, error)
 }
-
-// The values of [Probing].When.
-const (
-	ProbeAsked   = "asked"
-	ProbeUnknown = "unknown"
-	ProbeNever   = "never"
-)
 
 // probers holds the probes that wait or run.
 type probers struct {
@@ -56,12 +48,6 @@ type prober struct {
 
 func newProbers() probers {
 	return probers{turn: make(chan struct{}, 1), tasks: map[model.TaskID]*prober{}}
-}
-
-// wantsProbe reports whether a task is to be probed. Only the loop calls it.
-func (r *Runner) wantsProbe(rec *record.Record, est estimator.Estimate) bool {
-	asked := rec.Submit.Probe || r.live().Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.Model() == ""
-	return asked && r.live().Probing.When != ProbeNever && !r.loop.State().Recalls(taskkind.Kind(rec))
 }
 
 // probeIfDue starts the probe of a task that has no memory estimate yet, once the task
@@ -120,7 +106,7 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *record.Record) {
 	if ctx.Err() != nil {
 		return // cancelled, or the daemon stops and the next daemon probes again
 	}
-	est, expected, estErr := r.predict(ctx, rec, network)
+	est, expected, estErr := r.admission.Predict(ctx, rec, network)
 	if estErr != nil {
 		est = estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: estErr.Error()}
 	}
@@ -142,7 +128,7 @@ func (r *Runner) probed(now units.Instant, id model.TaskID, est estimator.Estima
 	}
 	c := *rec
 	c.Detail = est.Detail
-	return []model.Event{model.Estimated{At: now, Task: id, Estimate: booking(est), Expected: expected}}, []*record.Record{&c}, nil
+	return []model.Event{model.Estimated{At: now, Task: id, Estimate: admission.Booking(est), Expected: expected}}, []*record.Record{&c}, nil
 }
 
 // findNetwork runs the first steps of a task's program on the CPU.

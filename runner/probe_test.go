@@ -18,6 +18,7 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/mapper/model"
+	"carma/runner/admission"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -36,7 +37,7 @@ func (s sized) Estimate(q estimator.Query) (estimator.Estimate, error) {
 
 func withProbes(g *rig) {
 	g.estimator = sized{g.estimator.(*estimator.Catalogue)}
-	g.opt.Probing.When = ProbeAsked
+	g.opt.Probing.When = admission.ProbeAsked
 }
 
 // mark returns the value of the variable that only a probe's container has.
@@ -206,10 +207,10 @@ func TestProbeNotNeeded(t *testing.T) {
 		}
 	}
 	refused(api.Submit{Image: "train", Probe: true, Mem: int64(units.GiB)}, "--probe: mem says")
-	g.opt.Probing.When = ProbeNever
+	g.opt.Probing.When = admission.ProbeNever
 	g.restart()
 	refused(api.Submit{Image: "train", Probe: true}, "does not probe")
-	g.opt.Probing.When = ProbeUnknown
+	g.opt.Probing.When = admission.ProbeUnknown
 	g.restart()
 	g.finished(g.run(api.Submit{Image: "train", Command: []string{"unknown"}}))
 	g.finished(g.run(api.Submit{Image: "train", Command: []string{"known"}, Mem: int64(units.GiB)}))

@@ -44,7 +44,7 @@ func TestProgressTold(t *testing.T) {
 		beside <- false
 		v.engine.AddImage("train", containerstest.Image{Run: steps(func() bool { b := <-beside; beside <- b; return b })})
 		big := api.Submit{Image: "train", Mem: int64(10 * units.GiB)}
-		made, err := v.Submit(v.ctx, rootUser, big)
+		made, err := v.admission.Submit(v.ctx, rootUser, big)
 		if err != nil {
 			t.Fatal(err)
 		}

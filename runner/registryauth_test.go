@@ -107,7 +107,7 @@ func TestPrivateImageLater(t *testing.T) {
 	g.engine.AddImage(privateImage, containerstest.Image{Remote: true, Key: rightKey})
 	g.engine.Down()
 	submit := func(who request.Caller, by pull.Credentials) string {
-		one, err := g.Runner.Submit(pull.WithCredentials(g.as(who), by), who, api.Submit{Image: privateImage, Mem: int64(units.GiB)})
+		one, err := g.Runner.admission.Submit(pull.WithCredentials(g.as(who), by), who, api.Submit{Image: privateImage, Mem: int64(units.GiB)})
 		if err != nil {
 			t.Fatal(err)
 		}

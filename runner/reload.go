@@ -9,6 +9,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
+	"carma/runner/admission"
 	"carma/runner/loop"
 	"carma/runner/machine"
 	"carma/runner/record"
@@ -26,10 +27,10 @@ type Live struct {
 	HostFolders   []string
 	AdminGroup    string
 	ClusterAdmins []string
-	PerUser       PerUser
+	PerUser       admission.PerUser
 	Open          bool
 	OOMTexts      []string // see [Options]
-	Fittings      Fittings
+	Fittings      admission.Fittings
 	Bounds        machine.Bounds // for tasks that are submitted or started later
 	Keep          retention.Keep
 	Probing       Probing // except Run
@@ -49,7 +50,7 @@ func liveOf(o *Options) (*Live, error) {
 	}
 	var err error
 	l.Bounds, err = o.Bounds.On(machine.Size())
-	return &l, cmp.Or(err, l.Fittings.check())
+	return &l, cmp.Or(err, l.Fittings.Check())
 }
 
 // Reconfigure changes options while the daemon runs. It returns when the mapper's options
@@ -59,7 +60,7 @@ func (r *Runner) Reconfigure(ctx context.Context, options model.Options, live Li
 		return err
 	}
 	bounds, err := live.Bounds.On(machine.Size())
-	err = cmp.Or(err, live.Fittings.check())
+	err = cmp.Or(err, live.Fittings.Check())
 	if err != nil {
 		return err
 	}

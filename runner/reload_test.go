@@ -8,6 +8,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/runner/access"
+	"carma/runner/admission"
 	"carma/runner/api"
 	"carma/runner/machine"
 	"carma/runner/request"
@@ -56,7 +57,7 @@ func TestReconfigureMore(t *testing.T) {
 	}
 	next.Bounds = machine.Bounds{Most: machine.Share{Pids: 77}}
 	next.Open, next.Keep, next.PerUser.Connections = true, retention.Keep{Tasks: 1}, 5
-	next.Probing.When = ProbeNever
+	next.Probing.When = admission.ProbeNever
 	next.Output = &tasklog.Limits{Attempt: 2 * tasklog.MinLimit}
 	if err := g.Reconfigure(g.ctx(), g.opt.Mapper, next); err != nil {
 		t.Fatal(err)

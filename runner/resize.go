@@ -4,45 +4,11 @@ import (
 	"context"
 	"time"
 
-	"carma/containers"
 	"carma/mapper"
 	"carma/mapper/model"
-	"carma/mapper/words"
 	"carma/runner/attempt"
-	"carma/runner/engine"
-	"carma/runner/gpu"
 	"carma/runner/request"
 )
-
-// mayResize refuses another share of the machine for a task that is not in a queue.
-func (r *Runner) mayResize(t *model.Task) error {
-	switch _, can := engine.As[containers.Resizer](r.Driver); {
-	case t.Alive() == nil:
-		return nil
-	case t.Phase == model.Suspended:
-		return request.Errorf(409, "task %d is suspended; its host memory and processors can be changed while it waits or runs: carma resume %d, or carma requeue --hold %d, then update and release it", t.ID, t.ID, t.ID)
-	case !t.Resizable():
-		return request.Errorf(409, "task %d is %s; its host memory and processors can be changed while it waits or runs", t.ID, t.Phase)
-	case !can:
-		return request.Errorf(409, "task %d is %s, and on %s the limits of a running container cannot be changed; carma requeue --hold %d, then update and release it", t.ID, t.Phase, r.Driver.Name(), t.ID)
-	}
-	return nil
-}
-
-// canResize refuses a share of the machine that a running task cannot have now.
-func (r *Runner) canResize(t *model.Task, ask model.HostAsk) error {
-	a := t.Alive()
-	if a == nil {
-		return nil
-	}
-	if used, ok := r.hostMem.Now(gpu.AttemptKey{Task: t.ID, Attempt: a.N}); ok && ask.Memory > 0 && used > ask.Memory {
-		return request.Errorf(409, "--host-mem %s: task %d uses %s of host memory now; write more than that", ask.Memory, t.ID, used)
-	}
-	if no := r.loop.State().CannotResize(t.ID, ask); no.Code != "" {
-		return request.Errorf(409, "task %d runs on as it is: %s", t.ID, words.Reason(no))
-	}
-	return nil
-}
 
 // resizeLimit is the time that an update waits for the engine; the resize continues
 // afterwards.

@@ -14,7 +14,7 @@ func (r *Runner) resumeAttempts() {
 	if len(placed) > 0 {
 		r.Log.Info().Int("tasks", len(placed)).Msg("taking over running tasks")
 	}
-	first := r.nextID
+	first := r.numbers.Next()
 	r.running.Go(func() { r.reconciler.Sweep(r.work, placed, first, containerUse{r}) })
 	r.side.Go(func() {
 		r.sweepOutput(r.work, first)

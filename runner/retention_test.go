@@ -138,7 +138,7 @@ func TestRetentionSparesOpenGroups(t *testing.T) {
 		tasks[i] = api.Submit{Image: "one", Mem: int64(units.GiB)}
 	}
 	tasks[6].Image = "long"
-	all, err := g.SubmitAll(g.ctx(), ann, api.Submission{Group: "lot", Tasks: tasks})
+	all, err := g.admission.SubmitAll(g.ctx(), ann, api.Submission{Group: "lot", Tasks: tasks})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,13 +100,13 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		endpoint.Stream(api.ReadHelperLogs, endpoint.Local(neverSuites, rights.HelperOutput), helperEvents, r.helperLogs),
 
 		endpoint.Act(api.SubmitTask, endpoint.Needs(submitting...), func(ctx context.Context, who request.Caller, in *api.WithImages[api.Submit]) (api.Submitted, error) {
-			return r.Submit(ctx, who, in.Body)
+			return r.admission.Submit(ctx, who, in.Body)
 		}),
 		endpoint.Act(api.SubmitTasks, endpoint.Needs(submitting...), func(ctx context.Context, who request.Caller, _ *api.WithImages[api.Submission]) (api.SubmittedAll, error) {
-			return r.SubmitAll(ctx, who, httplimit.SubmissionFrom(ctx))
+			return r.admission.SubmitAll(ctx, who, httplimit.SubmissionFrom(ctx))
 		}, endpoint.Decoded),
 		endpoint.Act(api.PreviewTasks, endpoint.Needs(submitting...), func(ctx context.Context, who request.Caller, _ *api.WithImages[api.Submission]) (api.Preview, error) {
-			return r.Preview(ctx, who, httplimit.SubmissionFrom(ctx))
+			return r.admission.Preview(ctx, who, httplimit.SubmissionFrom(ctx))
 		}, endpoint.Decoded),
 		endpoint.Serve(api.ListTasks, endpoint.Needs(shownServer...), func(ctx context.Context, in *api.ListOptions) (*tasksPage, error) {
 			list, next, err := r.query.Page(ctx, *in)
@@ -127,7 +127,7 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		endpoint.Stream(api.ReadLogs, endpoint.OnPods(&access.GetLogs, rights.Output), taskEvents, r.taskLogs),
 		endpoint.Upgraded(api.AttachTask, endpoint.OnPods(&access.AttachPods, rights.Attach), r.terminals.Attach),
 		endpoint.Upgraded(api.ExecInTask, endpoint.OnPods(&access.ExecPods, rights.Exec), r.terminals.Exec),
-		changing(r, api.UpdateTask, endpoint.OnPods(&access.DeletePods, rights.Update, rights.HighPriority), r.Update),
+		changing(r, api.UpdateTask, endpoint.OnPods(&access.DeletePods, rights.Update, rights.HighPriority), r.admission.Update),
 		changing(r, api.StopTask, endpoint.OnPods(&access.DeletePods, rights.Stop), r.control.Stop),
 		changing(r, api.HoldTask, endpoint.OnPods(&access.DeletePods, rights.Hold), r.control.Hold),
 		changing(r, api.ReleaseTask, endpoint.OnPods(&access.DeletePods, rights.Release), withoutNote(r.control.Release)),

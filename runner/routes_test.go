@@ -70,7 +70,7 @@ func newRightsRig(t *testing.T) *rightsRig {
 			if owner.Subject != nil {
 				s.Namespace = "a"
 			}
-			sub, err := g.SubmitAll(g.ctx(), owner, api.Submission{Group: fmt.Sprintf("group-%d-%s", i, visibility), Tasks: []api.Submit{s}})
+			sub, err := g.admission.SubmitAll(g.ctx(), owner, api.Submission{Group: fmt.Sprintf("group-%d-%s", i, visibility), Tasks: []api.Submit{s}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/model"
 	"carma/runner/access"
+	"carma/runner/admission"
 	"carma/runner/api"
 	"carma/runner/attempt"
 	"carma/runner/audit"
@@ -105,6 +106,8 @@ type Runner struct {
 	access     *deviceaccess.Watcher
 	suspending *support.Support
 	users      func(uid, gid int) request.Caller // looks up a user of the system
+	numbers    *admission.Numbers
+	admission  *admission.Controller
 	userMounts *usermounts.Opener
 	host       *hostenv.Environment
 	places     *containerfiles.Places // the files of containers beside their images
@@ -129,8 +132,6 @@ type Runner struct {
 	jobs       *jobs.Reconciler
 
 	// The loop's own:
-	nextID   model.TaskID
-	names    map[string]bool // names submitted in this batch
 	attempts map[model.TaskID]*attempt.Attempt
 
 	attemptDeps *attempt.Deps
@@ -156,7 +157,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		records:   record.NewStore(),
 		probers:   newProbers(),
 		attempts:  map[model.TaskID]*attempt.Attempt{},
-		names:     map[string]bool{},
 		owners:    processes.New("/"),
 		ports:     ports.New(),
 		hostMem:   machine.NewMemory("/"),
@@ -232,8 +232,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Find: r.find, Authz: r.authz, Driver: r.Driver, Consoles: r.consoles, Stopping: r.loop.Stopping, Work: r.work,
 		Upgrade: r.server.Upgrade, Log: r.Log,
 	})
-	cluster, _ := engine.As[containers.Jobber](r.Driver)
-	r.jobs = jobs.New(jobs.Config{Cluster: cluster, Loop: r.loop, Records: r.records, Log: r.Log, Submit: r.submitJob})
 	r.canary = canary.New(canary.Config{
 		Program: opt.Init, Instance: r.instance, Driver: r.Driver, Engine: r.engine, Trials: r.trials, Loop: r.loop, Log: r.Log,
 	})
@@ -255,6 +253,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	r.openOutbox(opt.Notify, host)
+	r.newAdmission()
+	cluster, _ := engine.As[containers.Jobber](r.Driver)
+	r.jobs = jobs.New(jobs.Config{Cluster: cluster, Loop: r.loop, Records: r.records, Log: r.Log, Submit: r.admission.SubmitJob})
 	r.loadEnergy()
 	r.access = deviceaccess.New(opt.DeviceAccess, func(key gpu.AttemptKey, now deviceaccess.Result) { r.attemptDeps.DevicesChanged(key, now) })
 	r.monitor.SetHooks(monitor.Hooks{

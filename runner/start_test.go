@@ -30,7 +30,7 @@ func TestRemovalThatFails(t *testing.T) {
 		w.engine.FailAll(containerstest.OpRemove, refused)
 		var ids []int64
 		for range 2 {
-			made, err := w.life.Submit(context.Background(), root, api.Submit{Image: "short", Mem: 1 << 30})
+			made, err := w.life.admission.Submit(context.Background(), root, api.Submit{Image: "short", Mem: 1 << 30})
 			if err != nil {
 				t.Fatal(err)
 			}

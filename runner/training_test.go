@@ -9,6 +9,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/estimator"
 	"carma/internal/units"
+	"carma/runner/admission"
 	"carma/runner/api"
 	"carma/runner/record"
 	"carma/runner/taskkind"
@@ -16,7 +17,7 @@ import (
 
 // asking records the daemon's queries to an estimator.
 type asking struct {
-	Estimator
+	admission.Estimator
 	mu   sync.Mutex
 	last estimator.Query
 }

@@ -23,7 +23,7 @@ func TestUndelivered(t *testing.T) {
 	if err := g.Runner.channels.Set(request.WithCaller(g.ctx(), owner), api.NotifySettings{Channels: []api.NotifyChannel{box.channel("phone")}}); err != nil {
 		t.Fatal(err)
 	}
-	sub, err := g.Submit(g.ctx(), owner, api.Submit{Image: "bad", Mem: int64(2 * units.GiB), Visibility: access.VisibilityOpen})
+	sub, err := g.admission.Submit(g.ctx(), owner, api.Submit{Image: "bad", Mem: int64(2 * units.GiB), Visibility: access.VisibilityOpen})
 	if err != nil {
 		t.Fatal(err)
 	}

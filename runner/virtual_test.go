@@ -76,7 +76,7 @@ var rootUser = request.Caller{Name: "root"}
 // submit adds a task of an image.
 func (v *virtual) submit(image string) string {
 	v.t.Helper()
-	made, err := v.Submit(v.ctx, rootUser, api.Submit{Image: image, Mem: int64(units.GiB)})
+	made, err := v.admission.Submit(v.ctx, rootUser, api.Submit{Image: image, Mem: int64(units.GiB)})
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"carma/internal/units"
 	"carma/mapper/model"
 	"carma/runner/access"
+	"carma/runner/admission"
 	"carma/runner/api"
 	"carma/runner/machine"
 	"carma/runner/request"
@@ -28,7 +29,7 @@ func (g *rig) as(who request.Caller) context.Context { return request.WithCaller
 
 func (g *rig) runAs(who request.Caller, s api.Submit) string {
 	g.t.Helper()
-	sub, err := g.Submit(g.ctx(), who, s)
+	sub, err := g.admission.Submit(g.ctx(), who, s)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func (g *rig) runAs(who request.Caller, s api.Submit) string {
 func (g *rig) refusedAs(who request.Caller, s api.Submit, status int, words string) {
 	g.t.Helper()
 	var refused *request.Error
-	_, err := g.Submit(g.ctx(), who, s)
+	_, err := g.admission.Submit(g.ctx(), who, s)
 	if !errors.As(err, &refused) || refused.Status != status || !strings.Contains(refused.Text, words) || strings.ContainsRune(refused.Text, 0) {
 		g.t.Errorf("%+v: %v, want %d and %q", s, err, status, words)
 	}
@@ -189,7 +190,7 @@ func TestShares(t *testing.T) {
 func TestPerUser(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.AdminGroup = "lab"
-		g.opt.PerUser = PerUser{Tasks: 4, Bytes: 8 * units.KiB, High: 1, MayHigh: "all"}
+		g.opt.PerUser = admission.PerUser{Tasks: 4, Bytes: 8 * units.KiB, High: 1, MayHigh: "all"}
 	})
 	g.script("train", untilStopped)
 	later := api.Submit{Image: "train", Mem: int64(units.GiB), Delay: time.Hour}
@@ -201,7 +202,7 @@ func TestPerUser(t *testing.T) {
 	large := later
 	large.Env = []string{"A=" + strings.Repeat("x", 8<<10)}
 	g.refusedAs(ann, large, 429, "user-bytes")
-	if _, err := g.SubmitAll(g.ctx(), ann, api.Submission{Tasks: []api.Submit{later, later, later}}); err == nil || !strings.Contains(err.Error(), "5 unfinished tasks") {
+	if _, err := g.admission.SubmitAll(g.ctx(), ann, api.Submission{Tasks: []api.Submit{later, later, later}}); err == nil || !strings.Contains(err.Error(), "5 unfinished tasks") {
 		t.Errorf("five tasks where four may be: %v", err)
 	}
 	g.runAs(ann, later)

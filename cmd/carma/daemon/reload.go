@@ -9,9 +9,11 @@ import (
 	"carma/mapper/model"
 	"carma/runner"
 	"carma/runner/access"
+	"carma/runner/admission"
 	"carma/runner/machine"
 	"carma/runner/notify"
 	"carma/runner/retention"
+
 	"github.com/rs/zerolog"
 )
 
@@ -93,7 +95,7 @@ func liveOf(config settings.Config) runner.Live {
 	return runner.Live{
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup, ClusterAdmins: config.KubernetesAdmins,
 		HostTasks: config.HostTasks, HostFolders: config.HostFolders,
-		Fittings: runner.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == access.VisibilityOpen, OOMTexts: config.OOMTexts,
+		Fittings: admission.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == access.VisibilityOpen, OOMTexts: config.OOMTexts,
 		Bounds: machine.Bounds{
 			Elsewhere: inCluster(config),
 			Default:   machine.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},
@@ -101,7 +103,7 @@ func liveOf(config settings.Config) runner.Live {
 			All:       machine.Share{HostMem: config.AllHostMem, CPUs: config.AllCPUs},
 			Helper:    machine.HelperBounds{HostMem: config.HelperHostMem, Reserve: config.HelperReserve, CPUs: config.HelperCPUs},
 		},
-		PerUser: runner.PerUser{
+		PerUser: admission.PerUser{
 			Tasks: config.UserTasks, Bytes: config.UserBytes, High: config.UserHigh, Connections: config.UserConnections, MayHigh: config.HighPriority,
 			Suites: config.UserSuites, Helpers: config.UserHelpers, Volumes: config.UserVolumes,
 		},

@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"cmp"
@@ -19,16 +19,16 @@ import (
 )
 
 // Update changes the request of a task.
-func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u api.Update) (*record.Record, error) {
-	rec, err := r.find.Find(ref)
+func (a *Controller) Update(ctx context.Context, who request.Caller, ref string, u api.Update) (*record.Record, error) {
+	rec, err := a.cfg.Find.Find(ref)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.authz.Authorize(who, rights.Update, rec, changeText(u)); err != nil {
+	if err := a.cfg.Authz.Authorize(who, rights.Update, rec, changeText(u)); err != nil {
 		return nil, err
 	}
 	if who.Subject != nil && u.After != nil {
-		if err := r.authz.CheckDependencies(ctx, *u.After, r.find.Referred); err != nil {
+		if err := a.cfg.Authz.CheckDependencies(ctx, *u.After, a.cfg.Find.Referred); err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +41,7 @@ func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u a
 	if u.Priority == nil { // a priority set by an admin stays
 		asked.Priority = ""
 	}
-	if err := cmp.Or(r.checkSubmit(who, asked), textcheck.Submit(n.Submit), r.live().Bounds.Check(n.Submit)); err != nil {
+	if err := cmp.Or(a.checkSubmit(who, asked), textcheck.Submit(n.Submit), a.cfg.Settings().Bounds.Check(n.Submit)); err != nil {
 		return nil, err
 	}
 	if u.GPUs != nil {
@@ -49,27 +49,27 @@ func (r *Runner) Update(ctx context.Context, who request.Caller, ref string, u a
 			return nil, err
 		}
 	}
-	c := &admission{rec: &n}
+	c := &candidate{rec: &n}
 	if u.Shapes() {
-		if c.est, c.expected, err = r.predict(ctx, &n, nil); err != nil {
+		if c.est, c.expected, err = a.Predict(ctx, &n, nil); err != nil {
 			return nil, request.Errorf(422, "--est-model: %v", err)
 		}
 	}
-	rec, err = r.control.Altered(ctx, rec.ID(), func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
-		if err := r.mayUpdate(t, rec, u); err != nil {
+	rec, err = a.cfg.Control.Altered(ctx, rec.ID(), func(now units.Instant, t *model.Task, rec *record.Record) (model.Event, *record.Record, error) {
+		if err := a.mayUpdate(t, rec, u); err != nil {
 			return nil, nil, err
 		}
 		is := *rec
 		is.Submit, is.Name = updated(rec.Submit, u), n.Name
-		what, err := r.changeOf(t, &is, u, c)
+		what, err := a.changeOf(t, &is, u, c)
 		if err != nil {
 			return nil, nil, err
 		}
-		r.names[is.Name] = true
+		a.names[is.Name] = true
 		return model.TaskUpdated{At: now, Task: t.ID, By: who.Name, Change: what}, &is, nil
 	})
 	if err == nil && u.Hosts() {
-		err = r.resized(ctx, rec.ID())
+		err = a.cfg.Resized(ctx, rec.ID())
 	}
 	return rec, err
 }
@@ -85,7 +85,7 @@ func changeText(u api.Update) string {
 }
 
 // mayUpdate refuses changes that are no longer possible for a task.
-func (r *Runner) mayUpdate(t *model.Task, rec *record.Record, u api.Update) error {
+func (a *Controller) mayUpdate(t *model.Task, rec *record.Record, u api.Update) error {
 	switch {
 	case u.Shapes() && t.Alive() != nil:
 		return request.Errorf(409, "task %d is %s; what it has booked can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
@@ -93,23 +93,23 @@ func (r *Runner) mayUpdate(t *model.Task, rec *record.Record, u api.Update) erro
 		return request.Errorf(409, "the memory of task %d is being estimated; try again when that has ended", t.ID)
 	case u.After != nil && len(t.Attempts) > 0:
 		return request.Errorf(409, "task %d has been launched; it waits for no other task any more", t.ID)
-	case u.Hosts() && r.mayResize(t) != nil:
-		return r.mayResize(t)
+	case u.Hosts() && a.mayResize(t) != nil:
+		return a.mayResize(t)
 	case u.Name != nil && *u.Name != rec.Name:
-		return r.nameFree("--name", *u.Name)
+		return a.nameFree("--name", *u.Name)
 	}
 	return nil
 }
 
 // changeOf returns a change in the mapper's form. c has the predictions for the changed
 // task.
-func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *admission) (model.TaskUpdate, error) {
+func (a *Controller) changeOf(t *model.Task, rec *record.Record, u api.Update, c *candidate) (model.TaskUpdate, error) {
 	what := model.TaskUpdate{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
 	if u.Priority != nil {
 		what.Priority = new(priorities[*u.Priority])
 	}
 	if u.After != nil {
-		p := batchPlan{Runner: r, parts: map[string][]model.TaskID{}}
+		p := batchPlan{Controller: a, parts: map[string][]model.TaskID{}}
 		after, err := p.after(rec.Submit, t.ID)
 		if err != nil {
 			return what, err
@@ -128,7 +128,7 @@ func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *ad
 	}
 	if !u.Shapes() {
 		if u.Hosts() && t.Phase != model.Estimating {
-			return what, cmp.Or(impossible(r.loop.State().Check(req, t.Estimate), t.Estimate.Method == model.Declared), r.canResize(t, *what.Host))
+			return what, cmp.Or(impossible(a.cfg.Loop.State().Check(req, t.Estimate), t.Estimate.Method == model.Declared), a.canResize(t, *what.Host))
 		}
 		return what, nil
 	}
@@ -136,12 +136,12 @@ func (r *Runner) changeOf(t *model.Task, rec *record.Record, u api.Update, c *ad
 		return what, request.Errorf(422, "task %d runs without a GPU; memory of GPUs and their number cannot be changed. carma rerun submits it again, with --gpus", t.ID)
 	}
 	req.GPUs, req.Exclusive, req.Slot = rec.Submit.GPUs, rec.Submit.Exclusive, rec.Submit.Slot
-	est, err := r.possible(req, c.est)
+	est, err := a.possible(req, c.est)
 	if err != nil {
 		return what, err
 	}
 	rec.Detail = est.Detail
-	what.Estimate, what.Expected = new(booking(est)), &c.expected
+	what.Estimate, what.Expected = new(Booking(est)), &c.expected
 	what.Kind, what.Program = new(taskkind.Kind(rec)), new(taskkind.Program(rec))
 	return what, nil
 }

@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"slices"
@@ -36,12 +36,12 @@ func (p *batchPlan) after(sub api.Submit, id model.TaskID) ([]model.Dependency, 
 			}
 			continue
 		}
-		recs, err := p.find.Referred(d.Task)
+		recs, err := p.cfg.Find.Referred(d.Task)
 		if err != nil {
 			return nil, err
 		}
 		for _, rec := range recs {
-			if _, open := p.loop.State().Task(rec.ID()); open {
+			if _, open := p.cfg.Loop.State().Task(rec.ID()); open {
 				add(rec.ID(), c)
 				continue
 			}
@@ -56,10 +56,10 @@ func (p *batchPlan) after(sub api.Submit, id model.TaskID) ([]model.Dependency, 
 // past checks a task that has ended against a condition on it.
 func (p *batchPlan) past(rec *record.Record, ref string, c model.Condition) error {
 	if !rec.Task.Phase.Finished() { // the task's end is not in the journal yet
-		if err := p.loop.Flush(); err != nil {
+		if err := p.cfg.Loop.Flush(); err != nil {
 			return err
 		}
-		again, err := p.find.Find(rec.ID().String())
+		again, err := p.cfg.Find.Find(rec.ID().String())
 		if err != nil {
 			return err
 		}

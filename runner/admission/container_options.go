@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"cmp"
@@ -34,8 +34,8 @@ type Fittings struct {
 	Ulimits []string
 }
 
-// check refuses limits whose names the kernel does not know.
-func (f Fittings) check() error {
+// Check refuses limits whose names the kernel does not know.
+func (f Fittings) Check() error {
 	for _, text := range f.Ulimits {
 		if _, err := mostOf(text); err != nil {
 			return fmt.Errorf("allowed-ulimits: %w", err)
@@ -46,25 +46,25 @@ func (f Fittings) check() error {
 
 // checkContainerOptions refuses options that a task of who cannot have here. The options
 // are checked again at each launch.
-func (r *Runner) checkContainerOptions(ctx context.Context, who request.Caller, s api.Submit) error {
-	o, err := r.containerOptions(who, s)
+func (a *Controller) checkContainerOptions(ctx context.Context, who request.Caller, s api.Submit) error {
+	o, err := a.ContainerOptions(who, s)
 	if err == nil {
 		err = ports.Check(s.Ports, usermounts.MayMountAll(who.UID))
 	}
 	if err != nil {
 		return err
 	}
-	if err := containers.CheckOptions(r.Driver, &o); err != nil {
+	if err := containers.CheckOptions(a.cfg.Driver, &o); err != nil {
 		return request.Errorf(422, "%v", err)
 	}
 	return ctx.Err()
 }
 
-// containerOptions returns the options that a task's container gets: the submitted ones, of
+// ContainerOptions returns the options that a task's container gets: the submitted ones, of
 // which some are completed.
-func (r *Runner) containerOptions(who request.Caller, s api.Submit) (o containers.ContainerOptions, err error) {
+func (a *Controller) ContainerOptions(who request.Caller, s api.Submit) (o containers.ContainerOptions, err error) {
 	o = s.ContainerOptions
-	live := r.live()
+	live := a.cfg.Settings()
 	for _, text := range o.Ulimits {
 		if err := allowedUlimit(live.Fittings.Ulimits, text); err != nil {
 			return o, err
@@ -81,21 +81,21 @@ func (r *Runner) containerOptions(who request.Caller, s api.Submit) (o container
 	if o.Groups, err = groupsOf(who, s.Groups); err != nil {
 		return o, err
 	}
-	if o.IPC == containers.IPCHost && !r.hostIPC() {
+	if o.IPC == containers.IPCHost && !a.hostIPC() {
 		o.IPC = ""
 	}
-	o.Tmpfs, err = r.tmpfs(s)
+	o.Tmpfs, err = a.tmpfs(s)
 	return o, err
 }
 
 // hostIPC reports whether tasks may have the machine's IPC namespace.
-func (r *Runner) hostIPC() bool { return r.opt.MPS != nil && r.opt.MPS.HostIPC }
+func (a *Controller) hostIPC() bool { return a.cfg.HostIPC }
 
 // ipcLine returns the line saying that a task does not get the machine's IPC namespace.
 // Tasks request this namespace, as the command lines of vLLM and NGC do, to have a large
 // /dev/shm.
-func (r *Runner) ipcLine(s *api.Submit) []string {
-	if s.IPC != containers.IPCHost || r.hostIPC() {
+func (a *Controller) ipcLine(s *api.Submit) []string {
+	if s.IPC != containers.IPCHost || a.hostIPC() {
 		return nil
 	}
 	return []string{"--ipc host: not honoured: a task has its own, and a /dev/shm of half of its host memory; --shm-size 8G makes it larger. Only a daemon with mps-ipc: host gives tasks the machine's"}
@@ -103,12 +103,12 @@ func (r *Runner) ipcLine(s *api.Submit) []string {
 
 // tmpfs returns a task's tmpfs mounts. A mount without a size may take half of the task's
 // memory, as the kernel's default is half of the machine's memory.
-func (r *Runner) tmpfs(s api.Submit) (list []string, err error) {
-	most := cmp.Or(s.HostMem, int64(r.live().Bounds.Default.HostMem))
+func (a *Controller) tmpfs(s api.Submit) (list []string, err error) {
+	most := cmp.Or(s.HostMem, int64(a.cfg.Settings().Bounds.Default.HostMem))
 	sum := s.ShmSize
 	for _, text := range s.Tmpfs {
 		t, _ := option.ParseTmpfs(text)
-		for _, dir := range r.ownFolders() {
+		for _, dir := range a.cfg.Folders() {
 			if isUnder(t.Target, dir) || isUnder(dir, t.Target) {
 				return nil, request.Errorf(422, "--tmpfs %s: carma mounts %s in every task; choose another folder, for example /scratch", t.Target, dir)
 			}
@@ -121,20 +121,6 @@ func (r *Runner) tmpfs(s api.Submit) (list []string, err error) {
 		list = append(list, t.String())
 	}
 	return list, nil
-}
-
-// ownFolders returns the folders that carma mounts in tasks.
-func (r *Runner) ownFolders() (all []string) {
-	if r.opt.MPS != nil {
-		all = append(all, r.opt.MPS.Groups.Dir)
-	}
-	if r.opt.Devices != nil {
-		mounts, _ := r.opt.Devices(0, 0)
-		for _, m := range mounts {
-			all = append(all, m.Target)
-		}
-	}
-	return all
 }
 
 // isUnder reports whether a clean path is a folder or below it.

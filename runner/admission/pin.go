@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 // asked returns the event that pins a submitted task to its named GPUs, or nil if no GPU
 // was named. Only the loop calls it.
-func (r *Runner) asked(now units.Instant, req model.Request, c *admission) (model.Event, error) {
+func (a *Controller) asked(now units.Instant, req model.Request, c *candidate) (model.Event, error) {
 	names := c.rec.Submit.GPUIDs
 	if len(names) == 0 {
 		return nil, nil
@@ -24,7 +24,7 @@ func (r *Runner) asked(now units.Instant, req model.Request, c *admission) (mode
 	if c.est.WholeGPU {
 		need = 0
 	}
-	ids, err := r.control.GoesTo(names, "the task", req.GPUs, need)
+	ids, err := a.cfg.Control.GoesTo(names, "the task", req.GPUs, need)
 	if refused, ok := errors.AsType[*request.Error](err); ok {
 		return nil, request.Errorf(422, "--gpus device=%s: %s", strings.Join(names, ","), refused.Text)
 	}

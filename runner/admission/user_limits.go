@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"carma/internal/units"
@@ -22,12 +22,12 @@ type PerUser struct {
 
 // room refuses a submission that would bring its user over a limit. Only the
 // loop calls it.
-func (r *Runner) room(in *submissionBatch) error {
-	who, limit := in.who, r.live().PerUser
-	if r.authz.MayServer(rights.Unlimited, who) {
+func (a *Controller) room(in *submissionBatch) error {
+	who, limit := in.who, a.cfg.Settings().PerUser
+	if a.cfg.Authz.MayServer(rights.Unlimited, who) {
 		return nil
 	}
-	have := r.records.Usage(who.UID)
+	have := a.cfg.Records.Usage(who.UID)
 	for _, c := range in.tasks {
 		have.Add(&c.rec.Submit, 1)
 	}

@@ -1,6 +1,7 @@
-package runner
+package admission
 
 import (
+	"errors"
 	"testing"
 
 	"carma/containers"
@@ -12,9 +13,11 @@ import (
 // that root and users of a cluster may choose another user.
 func TestAsUser(t *testing.T) {
 	ann := request.Caller{UID: 1000, GID: 1001, Name: "ann", Group: "lab"}
-	g := &rig{t: t}
 	sub := api.Submit{Image: "x", Mem: 1 << 30, User: "0:0"}
-	g.refusedTo(checkUser(ann, sub), 403, "--user 0:0: a task runs as its submitter, and only root may choose; leave it out")
+	refused, _ := errors.AsType[*request.Error](checkUser(ann, sub))
+	if refused == nil || refused.Status != 403 || refused.Text != "--user 0:0: a task runs as its submitter, and only root may choose; leave it out" {
+		t.Errorf("%v", refused)
+	}
 	for _, who := range []request.Caller{{UID: 0, Name: "root"}, request.SubjectCaller(containers.Subject{Name: "ada"}, "a")} {
 		if err := checkUser(who, sub); err != nil {
 			t.Errorf("%+v: %v", who, err)

@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"cmp"
@@ -30,8 +30,8 @@ import (
 
 // Submit checks a request, estimates its memory and adds the task. When it
 // returns without error, the task is durable.
-func (r *Runner) Submit(ctx context.Context, who request.Caller, s api.Submit) (api.Submitted, error) {
-	all, err := r.SubmitAll(ctx, who, api.Submission{Tasks: []api.Submit{s}})
+func (a *Controller) Submit(ctx context.Context, who request.Caller, s api.Submit) (api.Submitted, error) {
+	all, err := a.SubmitAll(ctx, who, api.Submission{Tasks: []api.Submit{s}})
 	if err != nil {
 		return api.Submitted{}, err
 	}
@@ -40,8 +40,8 @@ func (r *Runner) Submit(ctx context.Context, who request.Caller, s api.Submit) (
 	return one, nil
 }
 
-// admission holds a task that is being submitted.
-type admission struct {
+// candidate holds a task that is being submitted.
+type candidate struct {
 	rec      *record.Record
 	est      estimator.Estimate
 	expected model.Expected
@@ -49,15 +49,15 @@ type admission struct {
 
 // prepare checks a task, looks its image up and predicts its use of GPUs. It
 // also returns warnings.
-func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) (*admission, []string, error) {
-	if err := cmp.Or(r.checkSubmit(who, s), textcheck.Submit(s), r.live().Bounds.Check(s), checkLeave(s), r.channels.CheckSubmit(who, &s), r.checkContainerOptions(ctx, who, s), r.authz.SetVisibility(&s)); err != nil {
+func (a *Controller) prepare(ctx context.Context, who request.Caller, s api.Submit) (*candidate, []string, error) {
+	if err := cmp.Or(a.checkSubmit(who, s), textcheck.Submit(s), a.cfg.Settings().Bounds.Check(s), checkLeave(s), a.cfg.Channels.CheckSubmit(who, &s), a.checkContainerOptions(ctx, who, s), a.cfg.Authz.SetVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
-	warn := r.ipcLine(&s)
+	warn := a.ipcLine(&s)
 	var image containers.Image
 	var err error
 	if !s.Bare() {
-		image, err = r.images.Find(ctx, who.UID, s.Image, r.images.Policy(s.Pull), pull.CredentialsFrom(ctx))
+		image, err = a.cfg.Images.Find(ctx, who.UID, s.Image, a.cfg.Images.Policy(s.Pull), pull.CredentialsFrom(ctx))
 	}
 	if unknown := unknownImage(ctx, err); unknown != "" {
 		warn, err = append(warn, unknown), nil
@@ -65,33 +65,33 @@ func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) 
 	if err != nil && !errors.Is(err, containers.ErrUnavailable) {
 		return nil, nil, err
 	}
-	if up, _ := r.engine.Status(); err != nil || !up {
+	if up, _ := a.cfg.Engine.Status(); err != nil || !up {
 		warn = append(warn, "the container engine does not answer: the task waits for it")
 	}
 	given := s.GPUs != 0 || s.NoGPU || len(s.GPUIDs) > 0
 	sub, more := fromLabels(s, image.Labels)
 	if who.Subject != nil {
 		sub.Account = sub.Namespace
-	} else if sub.Account, err = r.authz.Account(who, s.Account); err != nil {
+	} else if sub.Account, err = a.cfg.Authz.Account(who, s.Account); err != nil {
 		return nil, nil, err
 	}
 	if sub.GPUs == api.AllGPUs {
-		if err := r.loop.Look(ctx, func(s *mapper.State) { sub.GPUs = max(1, s.MostGPUs()) }); err != nil {
+		if err := a.cfg.Loop.Look(ctx, func(s *mapper.State) { sub.GPUs = max(1, s.MostGPUs()) }); err != nil {
 			return nil, nil, err
 		}
 	}
 	rec := &record.Record{Submit: sub, Name: sub.Name, Nonce: newNonce(), User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
-	lines, err := r.readCommand(ctx, rec, &image, given)
+	lines, err := a.readCommand(ctx, rec, &image, given)
 	if err != nil {
 		return nil, nil, err
 	}
 	sub = rec.Submit
 	more = append(more, lines...)
-	est, expected, err := r.predict(ctx, rec, nil)
+	est, expected, err := a.Predict(ctx, rec, nil)
 	if err != nil && len(s.Train) < len(sub.Train) { // a label of the image is wrong
 		more = append(more, fmt.Sprintf("labels of the image that set the training: %v; ignored", err))
 		rec.Submit.Train = s.Train
-		est, expected, err = r.predict(ctx, rec, nil)
+		est, expected, err = a.Predict(ctx, rec, nil)
 	}
 	if err == nil && len(s.Train) > 0 && est.Method == estimator.WholeGPUs && sub.Model() == "" && !sub.Probe {
 		more = append(more, "settings of its training are given, but no model that is trained: nothing is estimated; name it with --est-model")
@@ -99,7 +99,7 @@ func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) 
 	if err != nil && s.EstModel == "" && s.Estimator == "" && s.Params == 0 { // a label of the image is wrong
 		more = append(more, fmt.Sprintf("image label %s: %v; ignored", "carma.est-model", err))
 		rec.Submit.EstModel = ""
-		est, expected, err = r.predict(ctx, rec, nil)
+		est, expected, err = a.Predict(ctx, rec, nil)
 	}
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
@@ -114,21 +114,21 @@ func (r *Runner) prepare(ctx context.Context, who request.Caller, s api.Submit) 
 		}
 		return nil, nil, request.Errorf(422, "%s: %v", option, err)
 	}
-	return &admission{rec, est, expected}, append(warn, more...), nil
+	return &candidate{rec, est, expected}, append(warn, more...), nil
 }
 
-// booking converts an estimate for the mapper.
-func booking(e estimator.Estimate) model.Estimate {
+// Booking converts an estimate for the mapper.
+func Booking(e estimator.Estimate) model.Estimate {
 	return model.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Large: e.Large, Method: model.Method(e.Method), Share: e.Share, Plain: e.Plain}
 }
 
 // possible refuses a task that this machine can never run. An estimate from a few figures
 // may be very wrong, so the task gets whole GPUs if such an estimate is too large.
-func (r *Runner) possible(req model.Request, est estimator.Estimate) (estimator.Estimate, error) {
-	err := r.loop.State().Check(req, booking(est))
+func (a *Controller) possible(req model.Request, est estimator.Estimate) (estimator.Estimate, error) {
+	err := a.cfg.Loop.State().Check(req, Booking(est))
 	if no, ok := errors.AsType[*model.ImpossibleError](err); ok && no.Option == "mem" && est.Loose {
 		est = estimator.Estimate{WholeGPU: true, Large: true, Method: estimator.WholeGPUs, Detail: est.Detail + "; more than a GPU here has, so it gets whole GPUs"}
-		return r.possible(req, est)
+		return a.possible(req, est)
 	}
 	return est, impossible(err, est.Method == estimator.Declared)
 }
@@ -159,7 +159,7 @@ func defaultName(s *api.Submit) string {
 	return name
 }
 
-func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
+func (a *Controller) checkSubmit(who request.Caller, s api.Submit) error {
 	if wrong := s.Check(); wrong != nil {
 		return request.Errorf(422, "%v", wrong)
 	}
@@ -174,14 +174,14 @@ func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
 			return request.Errorf(422, "--after %s%s:%s: name a task, and one of ok, any and started", d.Task, d.Part, d.Condition)
 		}
 	}
-	if s.Probe && r.live().Probing.When == ProbeNever {
+	if s.Probe && a.cfg.Settings().Probe == ProbeNever {
 		return request.Errorf(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
 	if err := cmp.Or(checkNoGPU(s), checkGPUIDs(s)); err != nil {
 		return err
 	}
-	if _, can := engine.As[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
-		return request.Errorf(422, "-i and -t: the driver %s cannot connect with programs in containers", r.Driver.Name())
+	if _, can := engine.As[containers.Terminals](a.cfg.Driver); !can && (s.TTY || s.Interactive) {
+		return request.Errorf(422, "-i and -t: the driver %s cannot connect with programs in containers", a.cfg.Driver.Name())
 	}
 	if err := checkUser(who, s); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (r *Runner) checkSubmit(who request.Caller, s api.Submit) error {
 		return request.Errorf(422, "--priority %q: choose low, normal or high", s.Priority)
 	}
 	if s.Priority == "high" {
-		if err := r.authz.AuthorizeHighPriority(who); err != nil {
+		if err := a.cfg.Authz.AuthorizeHighPriority(who); err != nil {
 			return err
 		}
 	}
@@ -238,15 +238,15 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 	return s, warn
 }
 
-// predict estimates a task's memory, and its load and run time, from everything known of
+// Predict estimates a task's memory, and its load and run time, from everything known of
 // it. network is the result of a probe, or nil.
-func (r *Runner) predict(ctx context.Context, rec *record.Record, network *models.Config) (estimator.Estimate, model.Expected, error) {
+func (a *Controller) Predict(ctx context.Context, rec *record.Record, network *models.Config) (estimator.Estimate, model.Expected, error) {
 	sub := rec.Submit
 	if sub.NoGPU {
 		return estimator.Estimate{Method: estimator.NoGPU, Detail: "it gets no GPU"}, model.Expected{}, nil
 	}
-	if e, ok := r.shares().Estimate(rec); ok {
-		return e, r.Estimator.Expect(estimator.Query{Model: sub.EstModel, Batch: taskkind.BatchSize(rec), GPUs: sub.GPUs}), nil
+	if e, ok := a.shares().Estimate(rec); ok {
+		return e, a.cfg.Estimator.Expect(estimator.Query{Model: sub.EstModel, Batch: taskkind.BatchSize(rec), GPUs: sub.GPUs}), nil
 	}
 	q := estimator.Query{
 		Declared: units.Bytes(sub.Mem), Model: sub.Model(), Described: sub.Network, Batch: taskkind.BatchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
@@ -255,7 +255,7 @@ func (r *Runner) predict(ctx context.Context, rec *record.Record, network *model
 	if err := trained(&q, &sub); err != nil {
 		return estimator.Estimate{}, model.Expected{}, err
 	}
-	err := r.loop.Look(ctx, func(s *mapper.State) {
+	err := a.cfg.Loop.Look(ctx, func(s *mapper.State) {
 		q.Measured = s.Measured()
 		if p := taskkind.Program(rec); p != "" && q.Declared == 0 {
 			for _, run := range s.Runs(p) {
@@ -266,11 +266,11 @@ func (r *Runner) predict(ctx context.Context, rec *record.Record, network *model
 	if err != nil {
 		return estimator.Estimate{}, model.Expected{}, err
 	}
-	e, err := r.Estimator.Estimate(q)
+	e, err := a.cfg.Estimator.Estimate(q)
 	if err != nil {
 		return e, model.Expected{}, err
 	}
-	return e, r.Estimator.Expect(q), nil
+	return e, a.cfg.Estimator.Expect(q), nil
 }
 
 // trained adds the settings of the training to a query.

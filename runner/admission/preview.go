@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 )
 
 // Preview returns the result that a submission would have now. Nothing is submitted.
-func (r *Runner) Preview(ctx context.Context, who request.Caller, s api.Submission) (api.Preview, error) {
-	in, warn, err := r.take(context.WithValue(ctx, previewKey{}, true), who, s)
+func (a *Controller) Preview(ctx context.Context, who request.Caller, s api.Submission) (api.Preview, error) {
+	in, warn, err := a.take(context.WithValue(ctx, previewKey{}, true), who, s)
 	if err != nil {
 		return api.Preview{}, err
 	}
@@ -23,9 +23,9 @@ func (r *Runner) Preview(ctx context.Context, who request.Caller, s api.Submissi
 	var recs []*record.Record
 	var then *mapper.State
 	var refused error
-	err = r.loop.Look(ctx, func(now *mapper.State) {
-		clear(r.names) // the names of an earlier batch
-		if events, recs, refused = r.plan(r.Clock.Now(), in); refused == nil {
+	err = a.cfg.Loop.Look(ctx, func(now *mapper.State) {
+		clear(a.names) // the names of an earlier batch
+		if events, recs, refused = a.plan(a.cfg.Clock.Now(), in); refused == nil {
 			then = now.Clone()
 		}
 	})
@@ -42,7 +42,7 @@ func (r *Runner) Preview(ctx context.Context, who request.Caller, s api.Submissi
 	}
 	answer := api.Preview{Group: recs[0].Group, Warnings: warn}
 	for i, rec := range recs {
-		answer.Tasks = append(answer.Tasks, r.previewTask(then, rec, in.tasks[i], started))
+		answer.Tasks = append(answer.Tasks, a.previewTask(then, rec, in.tasks[i], started))
 	}
 	return answer, nil
 }
@@ -61,10 +61,10 @@ func unknownImage(ctx context.Context, err error) string {
 	return ""
 }
 
-func (r *Runner) previewTask(then *mapper.State, rec *record.Record, c *admission, started map[model.TaskID]model.Launch) api.PreviewTask {
+func (a *Controller) previewTask(then *mapper.State, rec *record.Record, c *candidate, started map[model.TaskID]model.Launch) api.PreviewTask {
 	v := api.PreviewTask{
 		Name: rec.Name, Image: rec.Submit.Source(), Command: rec.Submit.Command, GPUCount: rec.Submit.GPUs,
-		Estimate: record.EstimateView(booking(c.est), c.est.Detail),
+		Estimate: record.EstimateView(Booking(c.est), c.est.Detail),
 	}
 	if t, ok := then.Task(rec.ID()); ok {
 		v.Need = int64(t.NextGrant)
@@ -77,7 +77,7 @@ func (r *Runner) previewTask(then *mapper.State, rec *record.Record, c *admissio
 	if l, ok := started[rec.ID()]; ok {
 		v.Starts = true
 		for _, g := range l.Grants {
-			v.GPUs = append(v.GPUs, r.gpus.Ref(g.GPU))
+			v.GPUs = append(v.GPUs, a.cfg.GPUs.Ref(g.GPU))
 		}
 		return v
 	}

@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"context"
@@ -16,30 +16,30 @@ import (
 
 // readCommand reads the command line of a task. It takes the number of GPUs from it if none
 // is given, and stores the rest in rec. The lines are for the submitter.
-func (r *Runner) readCommand(ctx context.Context, rec *record.Record, image *containers.Image, given bool) (lines []string, err error) {
+func (a *Controller) readCommand(ctx context.Context, rec *record.Record, image *containers.Image, given bool) (lines []string, err error) {
 	sub := &rec.Submit
 	read := command.Read(&command.Program{
 		Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command, ImageEntrypoint: image.Entrypoint, ImageCommand: image.Command,
-		Env: sub.Env, ImageEnv: image.Env, Grows: r.limiter.Grows(),
+		Env: sub.Env, ImageEnv: image.Env, Grows: a.cfg.Limiter.Grows(),
 	})
 	rec.Says = &api.Says{Resume: from(read.Resume), Checkpoints: from(read.Checkpoints), Unbuffered: rec.Job == nil && !sub.TTY && !sets(image.Env, record.Unbuffered) && !sets(sub.Env, record.Unbuffered)}
 	if sub.CommandCheck != "off" {
-		if lines, err = r.fitCommand(ctx, rec, read, given); err != nil {
+		if lines, err = a.fitCommand(ctx, rec, read, given); err != nil {
 			return nil, err
 		}
 	}
-	share, err := r.shares().Recognise(rec, read)
+	share, err := a.shares().Recognise(rec, read)
 	return append(lines, share...), err
 }
 
 // fitCommand compares the number of GPUs of a task with the number that its command line
 // uses.
-func (r *Runner) fitCommand(ctx context.Context, rec *record.Record, read *command.Reading, given bool) (lines []string, err error) {
+func (a *Controller) fitCommand(ctx context.Context, rec *record.Record, read *command.Reading, given bool) (lines []string, err error) {
 	sub := &rec.Submit
 	asked := command.Asked{GPUs: sub.GPUs, Given: given, None: sub.NoGPU}
 	fit := read.Fit(asked)
 	if fit.GPUs != sub.GPUs { // the number is from the command, so check that the machine has as many
-		if err := r.loop.Look(ctx, func(s *mapper.State) { asked.Most = s.MostGPUs() }); err != nil {
+		if err := a.cfg.Loop.Look(ctx, func(s *mapper.State) { asked.Most = s.MostGPUs() }); err != nil {
 			return nil, err
 		}
 		fit = read.Fit(asked)
@@ -84,7 +84,7 @@ func fitChange(sub *api.Submit) error {
 }
 
 // shares returns what the estimates of programs that take a share of a GPU need.
-func (r *Runner) shares() gpushare.GPUs {
-	least, most := r.gpus.Capacities()
-	return gpushare.GPUs{Least: least, Most: most, Headroom: r.opt.Mapper.Headroom}
+func (a *Controller) shares() gpushare.GPUs {
+	least, most := a.cfg.GPUs.Capacities()
+	return gpushare.GPUs{Least: least, Most: most, Headroom: a.cfg.Headroom}
 }

@@ -1,4 +1,4 @@
-package runner
+package admission
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"carma/containers"
 	"carma/containers/option"
 	"carma/internal/units"
 	"carma/mapper/model"
@@ -26,18 +27,18 @@ import (
 type submissionBatch struct {
 	who   request.Caller
 	group string
-	tasks []*admission
+	tasks []*candidate
 }
 
 // SubmitAll submits either all tasks, numbered in order, or none. When it returns without
 // an error, the tasks are durable.
-func (r *Runner) SubmitAll(ctx context.Context, who request.Caller, s api.Submission) (api.SubmittedAll, error) {
-	in, warn, err := r.take(ctx, who, s)
+func (a *Controller) SubmitAll(ctx context.Context, who request.Caller, s api.Submission) (api.SubmittedAll, error) {
+	in, warn, err := a.take(ctx, who, s)
 	if err != nil {
 		return api.SubmittedAll{}, err
 	}
 	var recs []*record.Record
-	if err := r.loop.Do(ctx, r.addition(s, in, pull.CredentialsFrom(ctx), &recs)); err != nil {
+	if err := a.cfg.Loop.Do(ctx, a.addition(s, in, pull.CredentialsFrom(ctx), &recs)); err != nil {
 		return api.SubmittedAll{}, err
 	}
 	answer := api.SubmittedAll{Group: recs[0].Group, Warnings: warn}
@@ -47,24 +48,41 @@ func (r *Runner) SubmitAll(ctx context.Context, who request.Caller, s api.Submis
 	return answer, nil
 }
 
+// SubmitJob submits a Job of a cluster as a task of its owner. carma does not change the pod of
+// a Job.
+func (a *Controller) SubmitJob(ctx context.Context, who request.Caller, s api.Submit, id containers.JobID) (*record.Record, []string, error) {
+	c, lines, err := a.prepare(ctx, who, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.rec.Job = &record.Job{JobID: id}
+	c.rec.Says.Unbuffered = false
+	var recs []*record.Record
+	sub := api.Submission{Tasks: []api.Submit{s}}
+	if err := a.cfg.Loop.Do(ctx, a.addition(sub, &submissionBatch{who: who, tasks: []*candidate{c}}, nil, &recs)); err != nil {
+		return nil, nil, err
+	}
+	return recs[0], lines, nil
+}
+
 // addition returns the change that adds the prepared tasks of a submission. recs receives
 // their records.
-func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*record.Record) *loop.Change {
+func (a *Controller) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*record.Record) *loop.Change {
 	return &loop.Change{
 		Fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
 		Events: func(now units.Instant) ([]model.Event, []*record.Record, error) {
-			events, all, err := r.plan(now, in)
+			events, all, err := a.plan(now, in)
 			if err != nil {
 				return nil, nil, err
 			}
 			for _, rec := range all {
-				r.names[rec.Name] = true
+				a.names[rec.Name] = true
 			}
 			if all[0].Group != "" {
-				r.names[all[0].Group] = true
+				a.names[all[0].Group] = true
 			}
-			r.nextID += model.TaskID(len(all))
-			r.keepCredentials(by, all) // before any of the tasks is launched
+			a.cfg.Numbers.take(len(all))
+			a.keepCredentials(by, all) // before any of the tasks is launched
 			*recs = all
 			return events, all, nil
 		},
@@ -72,7 +90,7 @@ func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credent
 }
 
 // take prepares all tasks of a submission. It returns each warning once.
-func (r *Runner) take(ctx context.Context, who request.Caller, s api.Submission) (*submissionBatch, []string, error) {
+func (a *Controller) take(ctx context.Context, who request.Caller, s api.Submission) (*submissionBatch, []string, error) {
 	if len(s.Tasks) == 0 || len(s.Tasks) > api.MaxTasks {
 		return nil, nil, request.Errorf(422, "%d tasks in one submission; 1 to %d are possible", len(s.Tasks), api.MaxTasks)
 	}
@@ -81,8 +99,8 @@ func (r *Runner) take(ctx context.Context, who request.Caller, s api.Submission)
 	}
 	in := &submissionBatch{who: who, group: s.Group}
 	var warn []string
-	mayMount, onHost := r.userMounts.Check(ctx, who), r.host.Check(ctx, who)
-	place := r.authz.Placement(ctx, who, r.find.Referred)
+	mayMount, onHost := a.cfg.Mounts.Check(ctx, who), a.cfg.Host.Check(ctx, who)
+	place := a.cfg.Authz.Placement(ctx, who, a.cfg.Find.Referred)
 	for i, t := range s.Tasks {
 		if err := place(&t); err != nil {
 			return nil, nil, inTask(s, i, err)
@@ -93,12 +111,12 @@ func (r *Runner) take(ctx context.Context, who request.Caller, s api.Submission)
 				return nil, nil, inTask(s, i, err)
 			}
 		}
-		c, w, err := r.prepare(ctx, who, t)
+		c, w, err := a.prepare(ctx, who, t)
 		if err == nil {
 			err = mayMount(t.Mounts)
 		}
 		if err == nil {
-			err = r.checkFiles(who, s.Group, &t)
+			err = a.checkFiles(who, s.Group, &t)
 		}
 		if err != nil {
 			return nil, nil, inTask(s, i, err)
@@ -129,22 +147,22 @@ func inTask(s api.Submission, i int, err error) error {
 
 // plan numbers and names the tasks of a submission and returns the events that
 // submit them. It changes only the candidates' records. Only the loop calls it.
-func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []*record.Record, error) {
-	if _, coming := r.GPUs.(gpu.Coming); coming && r.loop.State().NumGPUs() == 0 {
+func (a *Controller) plan(now units.Instant, in *submissionBatch) ([]model.Event, []*record.Record, error) {
+	if _, coming := a.cfg.Source.(gpu.Coming); coming && a.cfg.Loop.State().NumGPUs() == 0 {
 		return nil, nil, request.Errorf(503, "the cluster has no GPUs now, and none that it had has a task; kubectl get resourceslices shows them; submit again when there are some")
 	}
-	if r.loop.State().NumGPUs() == 0 { // the GPUs that a first start has found are not stored yet
+	if a.cfg.Loop.State().NumGPUs() == 0 { // the GPUs that a first start has found are not stored yet
 		return nil, nil, loop.ErrFull
 	}
-	if err := r.room(in); err != nil {
+	if err := a.room(in); err != nil {
 		return nil, nil, err
 	}
-	first := r.nextID
-	group, err := r.groupName(in, first)
+	first := a.cfg.Numbers.Next()
+	group, err := a.groupName(in, first)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := batchPlan{Runner: r, parts: map[string][]model.TaskID{}, size: map[string]int{}, names: map[string]bool{}}
+	p := batchPlan{Controller: a, parts: map[string][]model.TaskID{}, size: map[string]int{}, names: map[string]bool{}}
 	for _, c := range in.tasks {
 		p.size[c.rec.Submit.Part]++
 	}
@@ -173,8 +191,8 @@ func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []
 		} else if bound != nil {
 			events = append(events, bound)
 		}
-		if !r.wantsProbe(rec, c.est) {
-			events = append(events, model.Estimated{At: now, Task: id, Estimate: booking(c.est), Expected: c.expected})
+		if !a.wantsProbe(rec, c.est) {
+			events = append(events, model.Estimated{At: now, Task: id, Estimate: Booking(c.est), Expected: c.expected})
 		}
 		recs = append(recs, rec)
 	}
@@ -183,7 +201,7 @@ func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []
 
 // groupName returns the name of the group that a submission creates, or "" if it needs
 // none. first is the number of its first task.
-func (r *Runner) groupName(in *submissionBatch, first model.TaskID) (string, error) {
+func (a *Controller) groupName(in *submissionBatch, first model.TaskID) (string, error) {
 	only := in.tasks[0].rec.Submit
 	if in.group == "" && len(in.tasks) == 1 && only.Part == "" && only.Array == nil {
 		return "", nil
@@ -192,18 +210,18 @@ func (r *Runner) groupName(in *submissionBatch, first model.TaskID) (string, err
 	if name == "" {
 		name = defaultName(&only) + "-" + first.String()
 	}
-	return name, r.nameFree("--group", name)
+	return name, a.nameFree("--group", name)
 }
 
 // nameFree refuses a name that an unfinished task or group has.
-func (r *Runner) nameFree(option, name string) error {
-	if id := r.records.UnfinishedNamed(name); id != 0 {
+func (a *Controller) nameFree(option, name string) error {
+	if id := a.cfg.Records.UnfinishedNamed(name); id != 0 {
 		return request.Errorf(409, "%s: task %d is called %s already and is not finished; choose another name, or `carma stop %s` first", option, id, name, name)
 	}
-	if r.records.OpenGroup(name) {
+	if a.cfg.Records.OpenGroup(name) {
 		return request.Errorf(409, "%s: a group is called %s already and is not finished; choose another name, or `carma stop --group %s` first", option, name, name)
 	}
-	if r.names[name] {
+	if a.names[name] {
 		return request.Errorf(409, "%s: another task is being called %s; choose another name", option, name)
 	}
 	return nil
@@ -211,7 +229,7 @@ func (r *Runner) nameFree(option, name string) error {
 
 // batchPlan numbers the tasks of one submission.
 type batchPlan struct {
-	*Runner
+	*Controller
 	parts        map[string][]model.TaskID // planned so far
 	size         map[string]int            // tasks of each part in all
 	names        map[string]bool           // taken in this submission
@@ -249,7 +267,7 @@ func (p *batchPlan) name(rec *record.Record, id model.TaskID) (string, error) {
 }
 
 // request returns the mapper's request for a task.
-func (p *batchPlan) request(c *admission, id model.TaskID) (model.Request, error) {
+func (p *batchPlan) request(c *candidate, id model.TaskID) (model.Request, error) {
 	rec, sub := c.rec, c.rec.Submit
 	req := model.Request{
 		ID: id, User: rec.User, Account: sub.Account, Namespace: sub.Namespace, Kind: taskkind.Kind(rec), Family: taskkind.Family(&sub), Program: taskkind.Program(rec), Batch: taskkind.BatchSize(rec), Image: cmp.Or(rec.ImageID, sub.Source()),
@@ -290,7 +308,7 @@ func placeInArray(rec *record.Record, first model.TaskID) []string {
 
 // keepCredentials keeps the submitter's credentials for the tasks whose image could not be
 // looked up.
-func (r *Runner) keepCredentials(by pull.Credentials, recs []*record.Record) {
+func (a *Controller) keepCredentials(by pull.Credentials, recs []*record.Record) {
 	var waiting []int64
 	for _, rec := range recs {
 		if rec.ImageID == "" && !rec.Submit.Bare() {
@@ -300,18 +318,18 @@ func (r *Runner) keepCredentials(by pull.Credentials, recs []*record.Record) {
 	if len(waiting) == 0 {
 		return
 	}
-	r.pull.Keep(waiting, by, func(task int64) bool {
-		rec, _ := r.records.Get(model.TaskID(task))
+	a.cfg.Pull.Keep(waiting, by, func(task int64) bool {
+		rec, _ := a.cfg.Records.Get(model.TaskID(task))
 		return rec != nil && !rec.Task.Phase.Finished()
 	})
 }
 
 // checkFiles refuses a task if its mounts collide with a file that it gets from its suite.
-func (r *Runner) checkFiles(who request.Caller, group string, s *api.Submit) error {
+func (a *Controller) checkFiles(who request.Caller, group string, s *api.Submit) error {
 	if group == "" || s.Part == "" {
 		return nil
 	}
-	_, files := r.helpers.Join(ownerOf(who), group, s.Part, "")
+	_, files := a.cfg.Helpers.Join(helpers.Owner{UID: who.UID, GID: who.GID, Name: who.Name}, group, s.Part, "")
 	c := helpers.Covered{}
 	for _, m := range s.Mounts {
 		c.Mounts = append(c.Mounts, m.Target)
