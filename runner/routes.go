@@ -77,7 +77,7 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 			return sse.Stream(func(ctx context.Context, s *sse.Sender) error { return r.dashboard.Watch(ctx, s.Write) }), nil
 		}),
 		endpoint.Stream(api.WatchTasks, endpoint.Needs(shownServer...), taskEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
-			return sse.Stream(r.watchAll), nil
+			return sse.Stream(r.streams.All), nil
 		}),
 
 		endpoint.Get(api.GetNotify, endpoint.Needs(rights.Messages, rights.Channels), r.channels.View),
@@ -123,8 +123,8 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 		endpoint.OfTask(api.GetTask, endpoint.OnPods(&access.GetPods, rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), r.query.Inspect),
 		endpoint.OfTask(api.GetWhy, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.query.Why),
 		endpoint.OfTask(api.GetHistory, endpoint.OnPods(&access.GetPods, rights.See, rights.Output), r.history.Of),
-		endpoint.Stream(api.WatchTask, endpoint.OnPods(&access.GetPods, shownTask...), taskEvents, r.taskStates),
-		endpoint.Stream(api.ReadLogs, endpoint.OnPods(&access.GetLogs, rights.Output), taskEvents, r.taskLogs),
+		endpoint.Stream(api.WatchTask, endpoint.OnPods(&access.GetPods, shownTask...), taskEvents, r.streams.States),
+		endpoint.Stream(api.ReadLogs, endpoint.OnPods(&access.GetLogs, rights.Output), taskEvents, r.streams.Logs),
 		endpoint.Upgraded(api.AttachTask, endpoint.OnPods(&access.AttachPods, rights.Attach), r.terminals.Attach),
 		endpoint.Upgraded(api.ExecInTask, endpoint.OnPods(&access.ExecPods, rights.Exec), r.terminals.Exec),
 		changing(r, api.UpdateTask, endpoint.OnPods(&access.DeletePods, rights.Update, rights.HighPriority), r.admission.Update),

@@ -12,6 +12,7 @@ import (
 	"carma/runner/rights"
 	"carma/runner/sse"
 	"carma/runner/storedoutput"
+	"carma/runner/streams"
 	"carma/runner/tasklog"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -83,7 +84,7 @@ func (r *Runner) lineSink(send func(api.LogLine)) containers.LogSink {
 func (r *Runner) streamEnded(s *sse.Sender, run storedoutput.Run, name string, opt api.LogOptions) error {
 	attempt := slices.Index(run.Names, name) + 1
 	err := r.Logs.Follow(r.work, run.ID, attempt, tasklog.Options{Tail: opt.Tail}, func(l tasklog.Line) error {
-		return s.Send("log", api.LogLine{At: r.Clock.FromWall(l.At).Time(), Attempt: 1, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial})
+		return s.Send("log", api.LogLine{At: r.Clock.FromWall(l.At).Time(), Attempt: 1, Stream: streams.StreamName(l.Stream), Line: string(l.Text), Partial: l.Partial})
 	})
 	return cmp.Or(err, s.Send("end", struct{}{}))
 }

@@ -58,6 +58,7 @@ import (
 	"carma/runner/server"
 	"carma/runner/sharing"
 	"carma/runner/storedoutput"
+	"carma/runner/streams"
 	"carma/runner/suspend/support"
 	"carma/runner/terminals"
 	"carma/runner/throughput"
@@ -117,6 +118,7 @@ type Runner struct {
 	helperOut  *storedoutput.Helpers
 	consoles   *console.Registry
 	terminals  *terminals.Terminals
+	streams    *streams.Streams
 	server     *server.Server
 	dashboard  *dashboard.Feed
 	history    *history.Reader
@@ -279,6 +281,9 @@ func (r *Runner) newQueries() {
 	r.query = query.New(query.Config{
 		Loop: r.loop, Find: r.find, Authz: r.authz, GPUs: r.gpus, Monitor: r.monitor, Energy: r.energy, Followers: r.followers, Ports: r.ports, Clock: r.Clock,
 		Reasons: reasons, Instance: r.instance, SampleEvery: r.opt.SampleEvery, Probing: r.probing, Undelivered: r.channels.Undelivered,
+	})
+	r.streams = streams.New(streams.Config{
+		Find: r.find, Authz: r.authz, Logs: r.Logs, Ports: r.ports, Problems: r.trouble, Tasks: r.query, Clock: r.Clock,
 	})
 	r.overview = query.NewServer(query.ServerConfig{
 		Loop: r.loop, Records: r.records, Authz: r.authz, GPUs: r.gpus, Monitor: r.monitor, Energy: r.energy, Engine: r.engine, Trouble: r.trouble, Output: r.keeping,

@@ -18,3 +18,11 @@ func UntilResumed(t *model.Task) string {
 	}
 	return fmt.Sprintf("it has room on its GPU; carma why %d tells more", t.ID)
 }
+
+// LastAttempt returns the number of a task's latest attempt, or 0 if it has none.
+func LastAttempt(t *model.Task) int {
+	if last := t.Last(); last != nil {
+		return last.N
+	}
+	return 0
+}

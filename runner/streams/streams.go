@@ -1,4 +1,5 @@
-package runner
+// Package streams sends followers of tasks their states and their output, as server-sent events.
+package streams
 
 import (
 	"bytes"
@@ -13,8 +14,12 @@ import (
 
 	"carma/mapper/model"
 	"carma/mapper/words"
+	"carma/runner/access"
 	"carma/runner/api"
+	"carma/runner/clock"
 	"carma/runner/gpu"
+	"carma/runner/ports"
+	"carma/runner/problems"
 	"carma/runner/query"
 	"carma/runner/record"
 	"carma/runner/request"
@@ -25,10 +30,28 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-func (r *Runner) taskLogs(ctx context.Context, in *api.LogsOfTask) (*huma.StreamResponse, error) {
-	rec, err := r.find.Find(in.Ref)
+// Config holds the parts that Streams work with.
+type Config struct {
+	Find     *record.Finder
+	Authz    *access.Authorizer
+	Logs     *tasklog.Store
+	Ports    *ports.Book
+	Problems *problems.Current
+	Tasks    *query.Tasks
+	Clock    *clock.Clock
+}
+
+// Streams sends the states and the output of tasks.
+type Streams struct{ c Config }
+
+// New returns the streams of a daemon.
+func New(c Config) *Streams { return &Streams{c} }
+
+// Logs sends the output of a task, and then the task.
+func (f *Streams) Logs(ctx context.Context, in *api.LogsOfTask) (*huma.StreamResponse, error) {
+	rec, err := f.c.Find.Find(in.Ref)
 	if err == nil {
-		err = r.authz.AuthorizeReading(ctx, rec)
+		err = f.c.Authz.AuthorizeReading(ctx, rec)
 	}
 	if err == nil {
 		err = hasAttempt(rec, in.Attempt, in.Follow)
@@ -36,27 +59,28 @@ func (r *Runner) taskLogs(ctx context.Context, in *api.LogsOfTask) (*huma.Stream
 	if err != nil {
 		return nil, err
 	}
-	return sse.Stream(func(ctx context.Context, s *sse.Sender) error { return r.streamLogs(ctx, s, rec, in.LogOptions) }), nil
+	return sse.Stream(func(ctx context.Context, s *sse.Sender) error { return f.streamLogs(ctx, s, rec, in.LogOptions) }), nil
 }
 
-func (r *Runner) taskStates(_ context.Context, in *api.TaskPath) (*huma.StreamResponse, error) {
-	rec, err := r.find.Find(in.Ref)
+// States sends the states of a task until its end.
+func (f *Streams) States(_ context.Context, in *api.TaskPath) (*huma.StreamResponse, error) {
+	rec, err := f.c.Find.Find(in.Ref)
 	if err != nil {
 		return nil, err
 	}
-	return sse.Stream(func(ctx context.Context, s *sse.Sender) error { return r.watchTask(ctx, s, rec) }), nil
+	return sse.Stream(func(ctx context.Context, s *sse.Sender) error { return f.watchTask(ctx, s, rec) }), nil
 }
 
 // watchTask sends the present state of a task and every later state until the last. The
 // reason why a task waits changes without an event, so it is checked once a second.
-func (r *Runner) watchTask(ctx context.Context, s *sse.Sender, rec *record.Record) error {
+func (f *Streams) watchTask(ctx context.Context, s *sse.Sender, rec *record.Record) error {
 	var last []byte
 	for {
-		newest, changed := r.records.Get(rec.ID())
+		newest, changed := f.c.Find.Records.Get(rec.ID())
 		if newest != nil {
 			rec = newest
 		}
-		v, err := r.query.Show(ctx, rec)
+		v, err := f.c.Tasks.Show(ctx, rec)
 		if err != nil {
 			return err
 		}
@@ -78,8 +102,8 @@ func (r *Runner) watchTask(ctx context.Context, s *sse.Sender, rec *record.Recor
 	}
 }
 
-func (r *Runner) watchAll(ctx context.Context, s *sse.Sender) error {
-	_, version, changed := r.records.Since(0)
+func (f *Streams) All(ctx context.Context, s *sse.Sender) error {
+	_, version, changed := f.c.Find.Records.Since(0)
 	for {
 		select {
 		case <-changed:
@@ -87,14 +111,14 @@ func (r *Runner) watchAll(ctx context.Context, s *sse.Sender) error {
 			return ctx.Err()
 		}
 		var recs []*record.Record
-		recs, version, changed = r.records.Since(version)
+		recs, version, changed = f.c.Find.Records.Since(version)
 		slices.SortFunc(recs, func(a, b *record.Record) int { return cmp.Compare(a.ID(), b.ID()) })
-		filter := r.authz.Filter(ctx)
+		filter := f.c.Authz.Filter(ctx)
 		for _, rec := range recs {
 			if !filter.Shows(rec) {
 				continue
 			}
-			if err := s.Send("task", r.query.Present(ctx, rec, query.InState{}, rights.ListEnvironment)); err != nil {
+			if err := s.Send("task", f.c.Tasks.Present(ctx, rec, query.InState{}, rights.ListEnvironment)); err != nil {
 				return err
 			}
 		}
@@ -103,7 +127,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sse.Sender) error {
 
 // hasAttempt refuses an attempt that a task does not have and will not have.
 func hasAttempt(rec *record.Record, n int, follow bool) error {
-	have := tries(&rec.Task)
+	have := record.LastAttempt(&rec.Task)
 	if n <= have || follow && !rec.Task.Phase.Finished() {
 		return nil
 	}
@@ -117,18 +141,18 @@ func hasAttempt(rec *record.Record, n int, follow bool) error {
 }
 
 // streamLogs sends the output of one or all attempts, then the task.
-func (r *Runner) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Record, o api.LogOptions) error {
+func (f *Streams) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Record, o api.LogOptions) error {
 	n, noted, told := max(1, o.Attempt), 0, false
 	if o.Tail > 0 && o.Attempt == 0 {
-		n = max(1, tries(&rec.Task)) // only the latest attempt has the last lines
+		n = max(1, record.LastAttempt(&rec.Task)) // only the latest attempt has the last lines
 	}
 	for {
-		newest, changed := r.records.Get(rec.ID())
+		newest, changed := f.c.Find.Records.Get(rec.ID())
 		if newest != nil {
 			rec = newest
 		}
-		if n <= tries(&rec.Task) {
-			if a := rec.Task.Current(); o.Follow && a != nil && a.N == n && !r.Logs.Writing(int64(rec.ID()), n) {
+		if n <= record.LastAttempt(&rec.Task) {
+			if a := rec.Task.Current(); o.Follow && a != nil && a.N == n && !f.c.Logs.Writing(int64(rec.ID()), n) {
 				select { // a worker, of this daemon or of one just started, has not opened the log yet
 				case <-changed:
 				case <-time.After(10 * time.Millisecond):
@@ -137,7 +161,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Reco
 				}
 				continue
 			}
-			err := r.streamAttempt(ctx, s, rec.ID(), n, o)
+			err := f.streamAttempt(ctx, s, rec.ID(), n, o)
 			if err != nil && !errors.Is(err, tasklog.ErrNotFound) {
 				return err
 			}
@@ -151,10 +175,10 @@ func (r *Runner) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Reco
 			break
 		}
 		waits := rec.Task.Phase == model.Recovering || rec.Task.Phase == model.Queued
-		trouble, eased := r.trouble.Now()
+		trouble, eased := f.c.Problems.Now()
 		if waits && len(trouble) > 0 && !told {
 			told = true
-			if err := s.Send("log", r.problemNote(n, trouble[0])); err != nil {
+			if err := s.Send("log", f.problemNote(n, trouble[0])); err != nil {
 				return err
 			}
 		}
@@ -164,7 +188,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Reco
 			if rec.Task.Last().Fault != nil { // such starts are repeated, so the trouble is reported once
 				continue
 			}
-			if err := s.Send("log", r.relaunchNote(&rec.Task)); err != nil {
+			if err := s.Send("log", f.relaunchNote(&rec.Task)); err != nil {
 				return err
 			}
 		}
@@ -176,58 +200,48 @@ func (r *Runner) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Reco
 		}
 	}
 	if err := hasAttempt(rec, o.Attempt, false); err != nil && o.Follow {
-		if err := s.Send("log", api.LogLine{At: r.Clock.Time(), Attempt: o.Attempt, Stream: "carma", Line: err.Error()}); err != nil {
+		if err := s.Send("log", api.LogLine{At: f.c.Clock.Time(), Attempt: o.Attempt, Stream: "carma", Line: err.Error()}); err != nil {
 			return err
 		}
 	}
-	v, err := r.query.Show(ctx, rec)
+	v, err := f.c.Tasks.Show(ctx, rec)
 	if err != nil {
 		return err
 	}
 	return s.Send("task", v)
 }
 
-func (r *Runner) streamAttempt(ctx context.Context, s *sse.Sender, id model.TaskID, n int, o api.LogOptions) error {
-	if rec, _ := r.records.Get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
+func (f *Streams) streamAttempt(ctx context.Context, s *sse.Sender, id model.TaskID, n int, o api.LogOptions) error {
+	if rec, _ := f.c.Find.Records.Get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
 		ctx, end := context.WithCancel(ctx)
 		var told sync.WaitGroup
 		told.Go(func() {
-			r.ports.Follow(ctx, gpu.AttemptKey{Task: id, Attempt: n}, func(p api.OpenPort) error {
-				return s.Send("log", api.LogLine{At: r.Clock.Time(), Attempt: n, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())})
+			f.c.Ports.Follow(ctx, gpu.AttemptKey{Task: id, Attempt: n}, func(p api.OpenPort) error {
+				return s.Send("log", api.LogLine{At: f.c.Clock.Time(), Attempt: n, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())})
 			})
 		})
 		defer told.Wait()
 		defer end()
 	}
-	return r.Logs.Follow(ctx, int64(id), n, tasklog.Options{Follow: o.Follow, Tail: o.Tail}, func(l tasklog.Line) error {
+	return f.c.Logs.Follow(ctx, int64(id), n, tasklog.Options{Follow: o.Follow, Tail: o.Tail}, func(l tasklog.Line) error {
 		return s.Send("log", api.LogLine{
-			At: l.At, Attempt: n, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial,
+			At: l.At, Attempt: n, Stream: StreamName(l.Stream), Line: string(l.Text), Partial: l.Partial,
 		})
 	})
-}
-
-var streamNames = map[tasklog.Stream]string{tasklog.Stdout: "stdout", tasklog.Stderr: "stderr", tasklog.Note: "carma"}
-
-// tries returns the number of a task's latest attempt, or 0 if it has none.
-func tries(t *model.Task) int {
-	if last := t.Last(); last != nil {
-		return last.N
-	}
-	return 0
 }
 
 // problemNote returns the line for followers about a problem that keeps a task from
 // starting. All pending tasks get the same Notice, so that a client that follows many
 // tasks shows it once.
-func (r *Runner) problemNote(attempt int, x api.Trouble) api.LogLine {
+func (f *Streams) problemNote(attempt int, x api.Trouble) api.LogLine {
 	return api.LogLine{
-		At: r.Clock.Time(), Attempt: attempt, Stream: "carma", Notice: x.Scope + " " + x.Code,
+		At: f.c.Clock.Time(), Attempt: attempt, Stream: "carma", Notice: x.Scope + " " + x.Code,
 		Line: fmt.Sprintf("it waits, and loses nothing: %s", x),
 	}
 }
 
 // relaunchNote returns the line for followers about the reason for another attempt.
-func (r *Runner) relaunchNote(t *model.Task) api.LogLine {
+func (f *Streams) relaunchNote(t *model.Task) api.LogLine {
 	need := "with " + t.NextGrant.String()
 	switch {
 	case t.GPUs == 0:
@@ -236,7 +250,20 @@ func (r *Runner) relaunchNote(t *model.Task) api.LogLine {
 		need = "on GPUs of its own"
 	}
 	return api.LogLine{
-		At: r.Clock.Time(), Attempt: tries(t), Stream: "carma",
-		Line: fmt.Sprintf("attempt %d has ended (%s); it will run again %s", tries(t), words.Reason(t.Reason), need),
+		At: f.c.Clock.Time(), Attempt: record.LastAttempt(t), Stream: "carma",
+		Line: fmt.Sprintf("attempt %d has ended (%s); it will run again %s", record.LastAttempt(t), words.Reason(t.Reason), need),
 	}
+}
+
+// StreamName returns the name of a stream of output in the API.
+func StreamName(s tasklog.Stream) string {
+	switch s {
+	case tasklog.Stdout:
+		return "stdout"
+	case tasklog.Stderr:
+		return "stderr"
+	case tasklog.Note:
+		return "carma"
+	}
+	return ""
 }
