@@ -9,7 +9,7 @@ func (r *Runner) newAdmission() {
 	r.admission = admission.New(admission.Config{
 		Loop: r.loop, Records: r.records, Find: r.find, Clock: r.Clock, Numbers: r.numbers, Authz: r.authz, Control: r.control,
 		Driver: r.Driver, Engine: r.engine, Images: r.images, Pull: r.pull, Estimator: r.Estimator, Source: r.GPUs, GPUs: r.gpus,
-		Memory: r.hostMem, Limiter: r.limiter, Helpers: r.helpers, Channels: r.channels, Mounts: r.userMounts, Host: r.host,
+		Memory: r.hostMem, Limiter: r.limiter, Helpers: r.suites.Manager, Channels: r.channels, Mounts: r.userMounts, Host: r.host,
 		Resized: r.resized, Folders: r.ownFolders, HostIPC: r.opt.MPS != nil && r.opt.MPS.HostIPC, Headroom: r.opt.Mapper.Headroom,
 		Settings: func() admission.Settings {
 			l := r.live()

@@ -15,7 +15,7 @@ func (r *Runner) setAttemptDeps() {
 		Driver: r.Driver, Engine: r.engine, Source: r.GPUs, Clock: r.Clock, Log: r.Log, Logs: r.Logs,
 		Loop: r.loop, Records: r.records, Monitor: r.monitor, Energy: r.energy,
 		GPUs: r.gpus, Attachment: r.attaching, Access: r.access, Processes: r.owners, Ports: r.ports, Memory: r.hostMem,
-		Limiter: r.limiter, Sharing: r.sharing, Puller: r.pull, Images: r.images, Mounts: r.userMounts, Host: r.host, Places: r.places, Helpers: r.helpers,
+		Limiter: r.limiter, Sharing: r.sharing, Puller: r.pull, Images: r.images, Mounts: r.userMounts, Host: r.host, Places: r.places, Helpers: r.suites.Manager,
 		Consoles: r.consoles, Followers: r.followers, Output: r.keeping,
 		Reconciled: r.reconciler.Done, Running: &r.running, Settings: attemptSettings{r},
 		Instance: r.instance, DataDir: r.opt.DataDir, Attach: r.opt.Attach, NearCPUs: r.opt.NearCPUs,

@@ -24,12 +24,12 @@ func TestFilesShown(t *testing.T) {
 		"secrets and configs: it runs in a container": errors.New("it runs in a container"),
 	} {
 		n.err = err
-		if _, err := g.PutSuite(g.ctx(), ann, "lab", s, true); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+		if _, err := g.suites.Put(g.ctx(), ann, "lab", s, true); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	n.err = containers.ErrUnavailable
-	if _, err := g.PutSuite(g.ctx(), ann, "lab", s, true); err != nil {
+	if _, err := g.suites.Put(g.ctx(), ann, "lab", s, true); err != nil {
 		t.Errorf("while the engine is away: %v", err)
 	}
 	if err := g.places.CanGive(); err != nil {
@@ -43,7 +43,7 @@ func TestFilesMeetMounts(t *testing.T) {
 	n := &near{}
 	g := newRig(t, func(g *rig) { n.Fake, g.driver = g.engine, n })
 	s := api.Suite{Tasks: map[string]api.Joined{"train": {Files: []api.SuiteFile{{Path: "/m/../m/key", UID: -1, GID: -1, Mode: 0o400}}}}}
-	if _, err := g.PutSuite(g.ctx(), request.Caller{Name: "root"}, "lab", s, false); err != nil {
+	if _, err := g.suites.Put(g.ctx(), request.Caller{Name: "root"}, "lab", s, false); err != nil {
 		t.Fatal(err)
 	}
 	g.script("i", printing(0))

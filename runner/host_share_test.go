@@ -10,6 +10,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/machine"
 	"carma/runner/request"
+	"carma/runner/suites"
 	"carma/runner/verify"
 )
 
@@ -20,7 +21,7 @@ func TestHelperBooks(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Bounds.All = machine.Share{HostMem: units.GiB, CPUs: 1} })
 	g.script("train", untilStopped)
 	book := func(suite string, share helpers.Share, how helpers.How) error {
-		return helperBooks{g.Runner}.Book(g.ctx(), suite, share, how)
+		return suites.Books{Loop: g.loop, Memory: g.hostMem, Bounds: func() machine.Bounds { return g.live().Bounds }}.Book(g.ctx(), suite, share, how)
 	}
 	var full *helpers.FullError
 	var refused *request.Error

@@ -19,14 +19,14 @@ func (r *Runner) resumeAttempts() {
 	r.side.Go(func() {
 		r.sweepOutput(r.work, first)
 		r.retention.CountOutput(r.work)
-		r.helperOut.Count()
+		r.suites.Output().Count()
 		r.retention.Run(r.work, r.storeRegularly)
 	})
 }
 
 // storeRegularly does what is due once a minute beside the removal of old tasks.
 func (r *Runner) storeRegularly() {
-	r.helperOut.Expire()
+	r.suites.Output().Expire()
 	r.Logs.NoteLosses()
 	r.keeping.Check()
 	r.storeEnergy()

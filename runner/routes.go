@@ -93,11 +93,11 @@ func (r *Runner) endpoints() []endpoint.Endpoint {
 
 		// PutSuite always creates the suite for the caller.
 		endpoint.Act(api.PutSuite, endpoint.Local(neverSuites, rights.Submit, rights.Unlimited), func(ctx context.Context, who request.Caller, in *api.SuitePut) (api.SuiteState, error) {
-			return r.PutSuite(ctx, who, in.Suite, in.Body, in.Check)
+			return r.suites.Put(ctx, who, in.Suite, in.Body, in.Check)
 		}),
-		endpoint.Act(api.GetSuite, endpoint.Local(neverSuites, rights.SeeSuite), r.suite),
-		endpoint.Act(api.DropSuite, endpoint.Local(neverSuites, rights.DropSuite, rights.DropVolumes), r.dropSuite),
-		endpoint.Stream(api.ReadHelperLogs, endpoint.Local(neverSuites, rights.HelperOutput), helperEvents, r.helperLogs),
+		endpoint.Act(api.GetSuite, endpoint.Local(neverSuites, rights.SeeSuite), r.suites.Get),
+		endpoint.Act(api.DropSuite, endpoint.Local(neverSuites, rights.DropSuite, rights.DropVolumes), r.suites.Drop),
+		endpoint.Stream(api.ReadHelperLogs, endpoint.Local(neverSuites, rights.HelperOutput), helperEvents, r.suites.Logs),
 
 		endpoint.Act(api.SubmitTask, endpoint.Needs(submitting...), func(ctx context.Context, who request.Caller, in *api.WithImages[api.Submit]) (api.Submitted, error) {
 			return r.admission.Submit(ctx, who, in.Body)

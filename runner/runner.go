@@ -59,6 +59,7 @@ import (
 	"carma/runner/sharing"
 	"carma/runner/storedoutput"
 	"carma/runner/streams"
+	"carma/runner/suites"
 	"carma/runner/suspend/support"
 	"carma/runner/terminals"
 	"carma/runner/throughput"
@@ -114,8 +115,7 @@ type Runner struct {
 	places     *containerfiles.Places // the files of containers beside their images
 	keeping    *storedoutput.Health
 	followers  *throughput.Followers // read the progress of running attempts
-	helpers    *helpers.Manager
-	helperOut  *storedoutput.Helpers
+	suites     *suites.Suites
 	consoles   *console.Registry
 	terminals  *terminals.Terminals
 	streams    *streams.Streams
@@ -241,11 +241,11 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.load(); err != nil {
 		return nil, err
 	}
-	if r.pull, err = pull.New(r.Driver, metaStore{r}); err != nil {
+	if r.pull, err = pull.New(r.Driver, loop.MetaStore{Journal: r.Journal}); err != nil {
 		return nil, err
 	}
 	r.images = imagelookup.New(r.Driver, r.engine, r.pull, func() string { return r.live().Pull })
-	if r.helpers, err = r.newHelpers(); err != nil {
+	if err := r.openSuites(); err != nil {
 		return nil, err
 	}
 	for _, id := range r.gpus.Remember(ctx, r.loop.State().GPUs()) {
@@ -275,6 +275,24 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	return r, r.reconciler.AtStart(ctx)
 }
 
+// openSuites loads the suites.
+func (r *Runner) openSuites() (err error) {
+	r.suites, err = suites.Open(suites.Config{
+		Instance: r.instance, Closed: r.opt.Closed, Driver: r.Driver, Engine: r.engine, Images: r.pull, Journal: r.Journal, Logs: r.Logs,
+		Loop: r.loop, Find: r.find, Authz: r.authz, Places: r.places, Opener: r.userMounts, Memory: r.hostMem, Clock: r.Clock, Log: r.Log, Work: r.work,
+		Draining: r.draining.Load,
+		Settings: func() suites.Settings {
+			l := r.live()
+			u := l.PerUser
+			return suites.Settings{
+				Limits: helpers.Limits{Suites: u.Suites, Helpers: u.Helpers, Volumes: u.Volumes, Pull: l.Pull, Grace: l.StopGrace},
+				Bounds: l.Bounds, Keep: l.Keep,
+			}
+		},
+	})
+	return err
+}
+
 // newQueries makes what answers users' questions about tasks and the daemon.
 func (r *Runner) newQueries() {
 	reasons := new(waitreason.Cache)
@@ -287,7 +305,7 @@ func (r *Runner) newQueries() {
 	})
 	r.overview = query.NewServer(query.ServerConfig{
 		Loop: r.loop, Records: r.records, Authz: r.authz, GPUs: r.gpus, Monitor: r.monitor, Energy: r.energy, Engine: r.engine, Trouble: r.trouble, Output: r.keeping,
-		Helpers: r.helpers, Clock: r.Clock, Keep: func() retention.Keep { return r.live().Keep }, Draining: r.draining.Load,
+		Helpers: r.suites.Manager, Clock: r.Clock, Keep: func() retention.Keep { return r.live().Keep }, Draining: r.draining.Load,
 		Daemon: api.Info{
 			Version: r.opt.Version, PID: os.Getpid(), DataDir: r.opt.DataDir, Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil,
 		},
@@ -365,9 +383,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	})
 	r.side.Go(func() { tuneGC(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
-	r.places.Sweep(r.loop.State(), r.helpers.Has)
+	r.places.Sweep(r.loop.State(), r.suites.Manager.Has)
 	r.attemptDeps.SweepVacate()
-	r.side.Go(func() { r.helpers.Run(r.work) })
+	r.side.Go(func() { r.suites.Run(r.work) })
 	r.side.Go(func() {
 		r.suspending.Find(r.work, r.Log, func() { r.loop.Post(loop.Fact(r.gpusFound(r.Clock.Now()))) })
 	})

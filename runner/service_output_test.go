@@ -21,7 +21,7 @@ func TestHelperOutput(t *testing.T) {
 	printed := []string{"listening", "a request", "good-bye"}
 	keep := func(since time.Time, name string, n int) {
 		t.Helper()
-		err := g.helperOut.Keep(helpers.Owner{UID: ann.UID, Name: ann.Name}, "lab", since, name, func(after time.Time, sink containers.LogSink) error {
+		err := g.suites.Output().Keep(helpers.Owner{UID: ann.UID, Name: ann.Name}, "lab", since, name, func(after time.Time, sink containers.LogSink) error {
 			for i, text := range printed[:n] {
 				if at := begin.Add(time.Duration(i) * time.Second); at.After(after) {
 					sink(at, containers.Stdout, []byte(text), false)
@@ -35,7 +35,7 @@ func TestHelperOutput(t *testing.T) {
 	}
 	kept := func(attempt int) (lines []string) {
 		t.Helper()
-		run, err := g.helperOut.Find(g.authz, ann, rights.SeeSuite, "lab")
+		run, err := g.suites.Output().Find(g.authz, ann, rights.SeeSuite, "lab")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,32 +55,32 @@ func TestHelperOutput(t *testing.T) {
 	if got := kept(2); !slices.Equal(got, printed[:1]) {
 		t.Errorf("after a sweep %q", got)
 	}
-	s, err := g.helperOut.Suite(g.authz, ann, "lab")
+	s, err := g.suites.Output().Suite(g.authz, ann, "lab")
 	if err != nil || len(s.Helpers) != 2 || s.Phase != "ended" || s.Helpers[0].Helper != "db" || s.Helpers[1].Helper != "my-web" || s.Helpers[1].Name != "lab-my-web-1" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := g.helperOut.Suite(g.authz, request.Caller{UID: ann.UID + 1, Name: "eve"}, "lab"); !request.IsNotFound(err) {
+	if _, err := g.suites.Output().Suite(g.authz, request.Caller{UID: ann.UID + 1, Name: "eve"}, "lab"); !request.IsNotFound(err) {
 		t.Errorf("another user: %v", err)
 	}
-	if _, err := g.helperOut.Suite(g.authz, request.Caller{Name: "root"}, "lab"); err != nil {
+	if _, err := g.suites.Output().Suite(g.authz, request.Caller{Name: "root"}, "lab"); err != nil {
 		t.Errorf("an admin: %v", err)
 	}
-	before, _ := g.helperOut.Find(g.authz, ann, rights.SeeSuite, "lab")
+	before, _ := g.suites.Output().Find(g.authz, ann, rights.SeeSuite, "lab")
 	keep(begin.Add(time.Hour), "lab-db-1", 1) // the next run
 	if got := kept(1); !slices.Equal(got, printed[:1]) {
 		t.Errorf("of the next run %q", got)
 	}
-	if now, _ := g.helperOut.Find(g.authz, ann, rights.SeeSuite, "lab"); now.Since.Equal(before.Since) {
+	if now, _ := g.suites.Output().Find(g.authz, ann, rights.SeeSuite, "lab"); now.Since.Equal(before.Since) {
 		t.Errorf("%+v, before %+v", now, before)
 	}
 	live := *g.live()
 	live.Keep.OutputFor = time.Nanosecond
 	g.set.Store(&live)
-	g.helperOut.Expire()
+	g.suites.Output().Expire()
 	if ids, err := g.Logs.Tasks(); err != nil || len(ids) > 0 {
 		t.Errorf("left: %v, %v", ids, err)
 	}
-	if _, err := g.helperOut.Suite(g.authz, ann, "lab"); !request.IsNotFound(err) {
+	if _, err := g.suites.Output().Suite(g.authz, ann, "lab"); !request.IsNotFound(err) {
 		t.Errorf("after its time: %v", err)
 	}
 }

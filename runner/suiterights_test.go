@@ -12,6 +12,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/request"
 	"carma/runner/rights"
+	"carma/runner/suites"
 )
 
 // keptSuites is a store with suites.
@@ -27,7 +28,7 @@ func (k keptSuites) keep(t *testing.T, owner request.Caller, name string) {
 	var names []string
 	_ = json.Unmarshal(k["suites"], &names)
 	key := strconv.Itoa(owner.UID) + "/" + name
-	body, err := json.Marshal(map[string]any{"owner": ownerOf(owner), "name": name})
+	body, err := json.Marshal(map[string]any{"owner": suites.OwnerOf(owner), "name": name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestSuiteRights(t *testing.T) {
 	owners := []request.Caller{ann, rootUser, account}
 	for _, o := range owners {
 		nothing := func(time.Time, containers.LogSink) error { return nil }
-		if err := g.helperOut.Keep(helpers.Owner{UID: o.UID, Name: o.Name}, "down-"+o.Name, time.Time{}, "down-x-1", nothing); err != nil {
+		if err := g.suites.Output().Keep(helpers.Owner{UID: o.UID, Name: o.Name}, "down-"+o.Name, time.Time{}, "down-x-1", nothing); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +57,7 @@ func TestSuiteRights(t *testing.T) {
 		store.keep(t, o, "up-"+o.Name)
 	}
 	var err error
-	if g.Runner.helpers, err = helpers.New(helpers.Deps{Store: store, Driver: g.engine, Images: g.pull}); err != nil {
+	if g.Runner.suites.Manager, err = helpers.New(helpers.Deps{Store: store, Driver: g.engine, Images: g.pull}); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
@@ -92,7 +93,7 @@ func TestSuiteRights(t *testing.T) {
 			}
 			for _, a := range []rights.Action{rights.SeeSuite, rights.DropSuite, rights.DropVolumes, rights.HelperOutput} {
 				status, text := 200, ""
-				if _, err := g.suiteOf(who, a, "up-"+o.Name); err != nil {
+				if _, err := g.suites.Owner(who, a, "up-"+o.Name); err != nil {
 					status, text = err.(*request.Error).Status, err.Error()
 				}
 				check(a, string(a), status, text)

@@ -20,7 +20,7 @@ func (r *Runner) sweepOutput(ctx context.Context, first model.TaskID) {
 		if ctx.Err() != nil {
 			return
 		}
-		if model.TaskID(id) >= first || id < 0 && r.helperOut.Has(id) {
+		if model.TaskID(id) >= first || id < 0 && r.suites.Output().Has(id) {
 			continue
 		}
 		if _, err := r.find.Find(model.TaskID(id).String()); id > 0 && !request.IsNotFound(err) {
