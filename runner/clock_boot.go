@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"carma/mapper"
 	"carma/runner/clock"
 	"carma/runner/journal"
 )
@@ -15,11 +16,11 @@ const bootKey = "boot"
 
 // restoreClock sets the daemon's time at a start. See [clock.Clock.Restore].
 func (r *Runner) restoreClock(up clock.Uptime) error {
-	before, err := r.lastStart()
+	before, err := lastStart(r.Journal)
 	if err != nil {
 		return err
 	}
-	if r.opt.SetSpeed != nil || !r.placed() {
+	if r.opt.SetSpeed != nil || !placed(r.loop.State()) {
 		before = nil
 	}
 	start, warning, lag := r.Clock.Restore(before, up, r.loop.State().Now())
@@ -34,8 +35,8 @@ func (r *Runner) restoreClock(up clock.Uptime) error {
 }
 
 // lastStart returns the last start in the journal, or nil if there is none.
-func (r *Runner) lastStart() (*clock.Start, error) {
-	b, err := r.Journal.Meta(bootKey)
+func lastStart(j *journal.Journal) (*clock.Start, error) {
+	b, err := j.Meta(bootKey)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, nil
 	}
@@ -50,8 +51,8 @@ func (r *Runner) lastStart() (*clock.Start, error) {
 }
 
 // placed reports whether any task is placed.
-func (r *Runner) placed() bool {
-	for _, t := range r.loop.State().Tasks() {
+func placed(s *mapper.State) bool {
+	for _, t := range s.Tasks() {
 		if t.Alive() != nil {
 			return true
 		}

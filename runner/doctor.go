@@ -74,7 +74,7 @@ func (r *Runner) doctorGPUs() []doctor.GPU {
 
 // Prove proves the limits of GPU memory and suspending, in containers of image.
 func (r *Runner) Prove(ctx context.Context, who request.Caller, image string) ([]api.Check, error) {
-	return r.prover.Prove(ctx, who, image, r.doctorGPUs())
+	return r.prover.Prove(ctx, who, image, r.doctorGPUs)
 }
 
 // Calibrate measures the GPU memory of a process beside its tensors, in a container of

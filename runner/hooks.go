@@ -32,7 +32,7 @@ func (h *hooks) CarryOut(ev model.Event, decisions []model.Decision) {
 // EndBatch implements [loop.Hooks].
 func (h *hooks) EndBatch(changed []*record.Record) {
 	for _, rec := range changed {
-		h.probeIfDue(rec)
+		h.prober.StartIfDue(rec)
 	}
 	h.trouble.Set(h.findProblems())
 	h.canary.StartIfDue(h.work, &h.side)

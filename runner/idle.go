@@ -10,14 +10,14 @@ import (
 
 // reportIdle reports an idle task to its owner in its terminal, and to the administrator in
 // the log. ps, why and the status line of an attached run show it from the record.
-func (r *Runner) reportIdle(d model.Idle) {
-	rec, _ := r.records.Get(d.Task)
+func (h *hooks) reportIdle(d model.Idle) {
+	rec, _ := h.records.Get(d.Task)
 	if rec == nil || d.Since == 0 {
 		return
 	}
-	idle := r.Clock.Now().Sub(d.Since).Round(time.Second)
-	logIdle(r.Log, d, rec.User, idle)
-	r.consoles.Say(d.Task, rec.IdleText(d, r.Clock.Now()))
+	idle := h.Clock.Now().Sub(d.Since).Round(time.Second)
+	logIdle(h.Log, d, rec.User, idle)
+	h.consoles.Say(d.Task, rec.IdleText(d, h.Clock.Now()))
 }
 
 // logIdle writes the administrator's line. The line has no stop_at until a stop is

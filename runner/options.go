@@ -13,6 +13,7 @@ import (
 	"carma/runner/journal"
 	"carma/runner/limiter"
 	"carma/runner/machine"
+	"carma/runner/probing"
 	"carma/runner/retention"
 	"carma/runner/sharing"
 	"carma/runner/suspend/support"
@@ -107,7 +108,7 @@ type Options struct {
 	// Notify has the settings of messages.
 	Notify Notifying
 	// Probing says when and how tasks are probed.
-	Probing Probing
+	Probing probing.Settings
 }
 
 // Deps are the parts a Runner works with. It does not close them.

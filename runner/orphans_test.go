@@ -210,5 +210,5 @@ func (g *rig) reopened() *journal.Journal {
 func (g *rig) lastStartOf() (*clock.Start, error) {
 	j := g.reopened()
 	defer j.Close()
-	return (&Runner{Deps: Deps{Journal: j}}).lastStart()
+	return lastStart(j)
 }

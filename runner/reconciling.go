@@ -43,7 +43,7 @@ func (u containerUse) InUse(c containers.Container) bool {
 		return u.trials.Has(c.Name)
 	}
 	task, err := strconv.ParseInt(c.Labels[label.Task], 10, 64)
-	return err == nil && u.probing(model.TaskID(task)) != ""
+	return err == nil && u.prober.Doing(model.TaskID(task)) != ""
 }
 
 // Release implements [reconcile.Use].

@@ -12,6 +12,7 @@ import (
 	"carma/runner/admission"
 	"carma/runner/loop"
 	"carma/runner/machine"
+	"carma/runner/probing"
 	"carma/runner/record"
 	"carma/runner/retention"
 	"carma/runner/tasklog"
@@ -33,7 +34,7 @@ type Live struct {
 	Fittings      admission.Fittings
 	Bounds        machine.Bounds // for tasks that are submitted or started later
 	Keep          retention.Keep
-	Probing       Probing // except Run
+	Probing       probing.Settings // except Run
 	// Output limits the stored output. Nil means no change.
 	Output *tasklog.Limits
 }

@@ -40,7 +40,7 @@ func (r *Runner) resumeAll() (placed map[model.TaskID]int) {
 	placed = map[model.TaskID]int{}
 	for _, t := range r.loop.State().Tasks() {
 		if rec, _ := r.records.Get(t.ID); rec != nil {
-			r.probeIfDue(rec)
+			r.prober.StartIfDue(rec)
 		}
 		a := t.Alive()
 		if a == nil {

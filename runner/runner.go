@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"carma/containers"
+	"carma/estimator/probe"
 	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/model"
@@ -47,6 +48,7 @@ import (
 	"carma/runner/metrics"
 	"carma/runner/monitor"
 	"carma/runner/ports"
+	"carma/runner/probing"
 	"carma/runner/problems"
 	"carma/runner/processes"
 	"carma/runner/pull"
@@ -94,7 +96,7 @@ type Runner struct {
 	energy     *energy.Accounts
 	images     *imagelookup.Lookup
 	pull       *pull.Puller
-	probers    probers
+	prober     *probing.Prober
 	trials     *trial.Trials
 	doctor     *doctor.Doctor
 	prover     *doctor.Prover
@@ -157,7 +159,6 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps:      deps,
 		opt:       opt,
 		records:   record.NewStore(),
-		probers:   newProbers(),
 		attempts:  map[model.TaskID]*attempt.Attempt{},
 		owners:    processes.New("/"),
 		ports:     ports.New(),
@@ -256,6 +257,10 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.openOutbox(opt.Notify, host)
 	r.newAdmission()
+	r.prober = probing.New(probing.Config{
+		Driver: r.Driver, Engine: r.engine, Loop: r.loop, Records: r.records, Admission: r.admission, Places: r.places, Host: r.host, Clock: r.Clock, Log: r.Log,
+		Instance: r.instance, DataDir: opt.DataDir, Work: r.work, Side: &r.side, Run: opt.Probing.Run, Limits: func() probe.Limits { return r.live().Probing.Limits },
+	})
 	cluster, _ := engine.As[containers.Jobber](r.Driver)
 	r.jobs = jobs.New(jobs.Config{Cluster: cluster, Loop: r.loop, Records: r.records, Log: r.Log, Submit: r.admission.SubmitJob})
 	r.loadEnergy()
@@ -298,7 +303,7 @@ func (r *Runner) newQueries() {
 	reasons := new(waitreason.Cache)
 	r.query = query.New(query.Config{
 		Loop: r.loop, Find: r.find, Authz: r.authz, GPUs: r.gpus, Monitor: r.monitor, Energy: r.energy, Followers: r.followers, Ports: r.ports, Clock: r.Clock,
-		Reasons: reasons, Instance: r.instance, SampleEvery: r.opt.SampleEvery, Probing: r.probing, Undelivered: r.channels.Undelivered,
+		Reasons: reasons, Instance: r.instance, SampleEvery: r.opt.SampleEvery, Probing: r.prober.Doing, Undelivered: r.channels.Undelivered,
 	})
 	r.streams = streams.New(streams.Config{
 		Find: r.find, Authz: r.authz, Logs: r.Logs, Ports: r.ports, Problems: r.trouble, Tasks: r.query, Clock: r.Clock,

@@ -11,17 +11,17 @@ import (
 
 // reportSuspension reports to the reader of a task's output, and to its terminal, when the task
 // is suspended and resumed.
-func (r *Runner) reportSuspension(ev model.Event) {
+func (h *hooks) reportSuspension(ev model.Event) {
 	switch ev := ev.(type) {
 	case model.SuspendDone:
-		if t, ok := r.loop.State().Task(ev.Task); ok && ev.Failure == "" && t.Phase != model.Running {
-			r.followers.Get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).Suspend(ev.At)
-			r.consoles.Say(ev.Task, awayText(t))
+		if t, ok := h.loop.State().Task(ev.Task); ok && ev.Failure == "" && t.Phase != model.Running {
+			h.followers.Get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).Suspend(ev.At)
+			h.consoles.Say(ev.Task, awayText(t))
 		}
 	case model.Resumed:
-		if t, ok := r.loop.State().Task(ev.Task); ok && ev.Failure == "" && t.Phase == model.Running {
-			r.consoles.Say(ev.Task, "it is back on its GPU, and goes on")
-			r.followers.Get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).Resume(ev.At)
+		if t, ok := h.loop.State().Task(ev.Task); ok && ev.Failure == "" && t.Phase == model.Running {
+			h.consoles.Say(ev.Task, "it is back on its GPU, and goes on")
+			h.followers.Get(gpu.AttemptKey{Task: ev.Task, Attempt: ev.Attempt}).Resume(ev.At)
 		}
 	}
 }

@@ -4,7 +4,6 @@ package test
 
 import (
 	"bytes"
-	"carma/runner/label"
 	"context"
 	"fmt"
 	"maps"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"carma/runner/label"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"

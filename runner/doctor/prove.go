@@ -88,9 +88,9 @@ const showTarget = "/.carma/show"
 
 // Prove starts a container of image on each GPU, one after the other, like a task of who
 // that shares the GPU. It compares the container's view with its grant. The program is
-// carma-init, not the image's own. A missing image is a [request.Error]; a failed proof is a
+// carma-init, not the image's own. gpus returns the GPUs as they are now. A missing image is a [request.Error]; a failed proof is a
 // check.
-func (p *Prover) Prove(ctx context.Context, who request.Caller, image string, gpus []GPU) ([]api.Check, error) {
+func (p *Prover) Prove(ctx context.Context, who request.Caller, image string, gpus func() []GPU) ([]api.Check, error) {
 	if p.Init == "" {
 		return nil, request.Errorf(409, "carma-init, the program of the proof, is not beside carma; make build")
 	}
@@ -105,7 +105,7 @@ func (p *Prover) Prove(ctx context.Context, who request.Caller, image string, gp
 	}
 	var out []api.Check
 	rec := &record.Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
-	for _, d := range gpus {
+	for _, d := range gpus() {
 		c := api.Check{Name: fmt.Sprintf("proof on GPU %d", d.Index), Status: "ok"}
 		one, cancel := context.WithTimeout(ctx, proveLimit)
 		seen, err := p.proveOn(one, rec, model.GPUID(d.UUID))
@@ -116,7 +116,7 @@ func (p *Prover) Prove(ctx context.Context, who request.Caller, image string, gp
 		}
 		out = append(out, c)
 	}
-	return append(out, p.proveSuspending(ctx, rec, gpus)...), nil
+	return append(out, p.proveSuspending(ctx, rec, gpus())...), nil
 }
 
 func (p *Prover) proveOn(ctx context.Context, rec *record.Record, gpu model.GPUID) (seen string, err error) {

@@ -20,7 +20,7 @@ type Accounts struct {
 	cards map[string]*gpuAccount              // by UUID
 	open  map[gpu.AttemptKey]*attemptAccount  // attempts with joules in no record yet
 	runs  map[string][]gpu.AttemptKey         // the attempts in open with running containers on each GPU, in order
-	busy  map[string]map[model.TaskID]float64 // SM activity of tasks by GPU, see SetActivity
+	busy  map[string]map[model.TaskID]float64 // SM activity of tasks by GPU, see setActivity
 	since units.Instant                       // beginning of the sums below
 	users map[string]float64                  // joules, of ended tasks too
 	held  map[string]float64                  // GPU-seconds of each user's tasks, of ended ones too
@@ -156,9 +156,9 @@ func (b *Accounts) Joules(key gpu.AttemptKey) float64 {
 	return 0
 }
 
-// SetActivity stores the SM activity that the mapper attributes to each task on the GPUs with
+// setActivity stores the SM activity that the mapper attributes to each task on the GPUs with
 // several tasks.
-func (b *Accounts) SetActivity(busy map[string]map[model.TaskID]float64) {
+func (b *Accounts) setActivity(busy map[string]map[model.TaskID]float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy = busy

@@ -52,7 +52,7 @@ func TestAccounts(t *testing.T) {
 	b.Start(at(2), two, "bob", []string{"a"}, false)
 	b.Sample(at(3), shows(1420, 300))
 	b.wants(t, "nothing known: equally", two, 150)
-	b.SetActivity(map[string]map[model.TaskID]float64{"a": {1: 0.6, 2: 0.2}})
+	b.setActivity(map[string]map[model.TaskID]float64{"a": {1: 0.6, 2: 0.2}})
 	b.Sample(at(4), shows(1720, 300))
 	b.wants(t, "30 W each, and three quarters of 240 W", one, 30+150+210)
 	b.wants(t, "30 W each, and a quarter of 240 W", two, 150+90)
@@ -132,7 +132,7 @@ func TestSums(t *testing.T) {
 					break
 				}
 			case 2:
-				b.SetActivity(map[string]map[model.TaskID]float64{"a": {1: rapid.Float64Range(0, 1).Draw(t, "activity"), 2: 0.5}})
+				b.setActivity(map[string]map[model.TaskID]float64{"a": {1: rapid.Float64Range(0, 1).Draw(t, "activity"), 2: 0.5}})
 			default:
 				watts = rapid.Float64Range(0, 500).Draw(t, "watts")
 				b.Sample(at(now), shows(counter, watts))
@@ -190,7 +190,7 @@ func TestSimulated(t *testing.T) {
 		t.Cleanup(c.Close)
 		b.Start(at(0), key, "ann", []string{idle.UUID}, false)
 	}
-	b.SetActivity(map[string]map[model.TaskID]float64{idle.UUID: busy})
+	b.setActivity(map[string]map[model.TaskID]float64{idle.UUID: busy})
 	var last gpu.Sample
 	for range 20 {
 		seconds.Add(5)

@@ -66,7 +66,7 @@ func (b *Accounts) overGap(now units.Instant, s *gpu.Sample, g *gap, on []gpu.At
 	return grown, seconds, true
 }
 
-// save returns the accounts for the journal, or nil if nothing changed since the last Save.
+// save returns the accounts for the journal, or nil if nothing changed since the last save.
 func (b *Accounts) save(now units.Instant) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func (b *Accounts) save(now units.Instant) []byte {
 	return body
 }
 
-// Load continues from what Save returned. open reports whether an attempt is in no record yet.
+// Load continues from what save returned. open reports whether an attempt is in no record yet.
 func (b *Accounts) Load(body []byte, open func(gpu.AttemptKey) bool) error {
 	var n saved
 	if err := json.Unmarshal(body, &n); err != nil {
@@ -134,7 +134,7 @@ func (b *Accounts) Load(body []byte, open func(gpu.AttemptKey) bool) error {
 	return nil
 }
 
-// markUnsaved records that what Save returned was not stored.
+// markUnsaved records that what save returned was not stored.
 func (b *Accounts) markUnsaved() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

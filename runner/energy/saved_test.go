@@ -74,7 +74,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestNote checks that Save writes nothing without changes, that Load refuses invalid data, and
+// TestNote checks that save writes nothing without changes, that Load refuses invalid data, and
 // that it leaves out attempts that have ended.
 func TestNote(t *testing.T) {
 	b := newTestAccounts()

@@ -41,7 +41,7 @@ func (b *Accounts) Store(now units.Instant, store Store) error {
 }
 
 // SetActivityOf takes the tasks' activity from GPUs with several tasks.
-func (b *Accounts) SetActivityOf(pages []model.GPU) { b.SetActivity(busyOf(pages)) }
+func (b *Accounts) SetActivityOf(pages []model.GPU) { b.setActivity(busyOf(pages)) }
 
 // busyOf returns the SM activity that each task causes on some GPUs.
 func busyOf(pages []model.GPU) map[string]map[model.TaskID]float64 {

@@ -21,11 +21,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Errors of changes that were not applied.
-var (
-	// ErrFull is the answer to submitters while the journal has no room.
-	ErrFull = &request.Error{Status: 507, Text: "the journal's disk is full: nothing can be accepted until there is room; running tasks go on"}
-)
+// ErrFull is the answer to submitters while the journal has no room.
+var ErrFull = &request.Error{Status: 507, Text: "the journal's disk is full: nothing can be accepted until there is room; running tasks go on"}
 
 const (
 	maxBatch      = 256
@@ -101,7 +98,7 @@ func (l *Loop) BeginStop() { l.stopping.Store(true) }
 // Stopping reports whether [Loop.BeginStop] was called.
 func (l *Loop) Stopping() bool { return l.stopping.Load() }
 
-// Run applies changes until ctx ends or [Hooks.Ended] says so. kept are changes made before
+// Run applies changes until ctx ends or the channel of [Hooks.Ended] is closed. kept are changes made before
 // for which the disk had no room; they are tried again.
 func (l *Loop) Run(ctx context.Context, kept []*Change) error {
 	wake, flush := time.NewTimer(time.Hour), time.NewTimer(time.Hour)

@@ -169,9 +169,10 @@ func (r *Reconciler) ownContainers(ctx context.Context) ([]containers.Container,
 }
 
 // Later makes a comparison that was not possible at the start, as soon as the engine answers.
-// It calls compared in the loop after a comparison that found nothing newer, and then returns
-// true. If containers are newer than the journal, running tasks continue, and nothing is
-// launched until a restart after a repair.
+// It calls compared in the loop if tasks may be launched from then on. If containers are newer
+// than the journal, running tasks continue, and nothing is launched until a restart after a
+// repair. Later returns true once the comparison is made, also if it refuses the journal, and
+// false if ctx ended before or AtStart has made it.
 func (r *Reconciler) Later(ctx context.Context, compared func()) bool {
 	if r.Reason() == "" {
 		return false

@@ -83,7 +83,7 @@ func New(c Config) *Server {
 }
 
 // Run answers the API on l, users of the cluster over TLS, and the page, until ctx ends or
-// one of them fails.
+// one of them fails. It returns when all of them have ended their requests.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	front := s.Front(ctx)

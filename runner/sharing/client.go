@@ -111,7 +111,7 @@ func (s *State) tookTurns(key gpu.AttemptKey, c *client) bool {
 		return false
 	}
 	if c.apart {
-		s.recordNoClient(key, c.gpus)
+		s.apart[key] = c.gpus
 	} else {
 		delete(s.apart, key)
 	}

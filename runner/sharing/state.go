@@ -105,11 +105,6 @@ func (s *State) setApart(key gpu.AttemptKey, gpus []model.GPUID) {
 		delete(s.apart, key)
 		return
 	}
-	s.recordNoClient(key, gpus)
-}
-
-// recordNoClient does what setApart does. The caller holds the lock.
-func (s *State) recordNoClient(key gpu.AttemptKey, gpus []model.GPUID) {
 	s.apart[key] = gpus
 }
 

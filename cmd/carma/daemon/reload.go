@@ -12,6 +12,7 @@ import (
 	"carma/runner/admission"
 	"carma/runner/machine"
 	"carma/runner/notify"
+	"carma/runner/probing"
 	"carma/runner/retention"
 
 	"github.com/rs/zerolog"
@@ -108,7 +109,7 @@ func liveOf(config settings.Config) runner.Live {
 			Suites: config.UserSuites, Helpers: config.UserHelpers, Volumes: config.UserVolumes,
 		},
 		Keep:    retention.Keep{Tasks: config.KeepTasks, TasksFor: config.KeepTasksFor, OutputFor: config.KeepOutputFor},
-		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
+		Probing: probing.Settings{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 		Output:  &limits,
 	}
 }
