@@ -55,7 +55,8 @@ func liveOf(o *Options) (*Live, error) {
 }
 
 // Reconfigure changes options while the daemon runs. It returns when the mapper's options
-// are durable and in force. After an error nothing has changed.
+// are durable and in force. After an error nothing has changed. Cached answers of a cluster
+// about its users are dropped, so that a right that was revoked there ends at once.
 func (r *Runner) Reconfigure(ctx context.Context, options model.Options, live Live) error {
 	if err := mapper.Validate(options); err != nil {
 		return err
@@ -82,5 +83,6 @@ func (r *Runner) Reconfigure(ctx context.Context, options model.Options, live Li
 		r.Logs.SetLimits(*live.Output)
 	}
 	r.set.Store(&live)
+	r.authz.Forget()
 	return nil
 }

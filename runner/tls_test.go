@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -119,7 +118,7 @@ func (g *remoteRig) serve() {
 }
 
 // forget empties the cache, so that the cluster is asked again.
-func (g *remoteRig) forget() { g.Runner.authz = g.Runner.newAuthorizer(os.Geteuid()) }
+func (g *remoteRig) forget() { g.authz.Forget() }
 
 // ask makes a request as a user, or without a token if user is empty.
 func (g *remoteRig) ask(user, method, path string, body any) (status int, text string) {

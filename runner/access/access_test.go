@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -248,4 +250,29 @@ func TestReviews(t *testing.T) {
 	if yes, _ := v.may(t.Context(), who, in(GetPods, "a")); yes {
 		t.Error("a right that is lost counts for ever")
 	}
+}
+
+// TestForget: the cluster's answer about a token is kept for a while, unless it is forgotten.
+func TestForget(t *testing.T) {
+	c := &cluster{}
+	a := newAuthorizer(t, c, &Settings{})
+	ask := func() {
+		t.Helper()
+		req := httptest.NewRequest(http.MethodGet, "/", nil)
+		req.Header.Set("Authorization", "Bearer token-of-ann")
+		if who, err := a.Bearer(req); err != nil || who.Name != "ann" {
+			t.Fatalf("%+v, %v", who, err)
+		}
+	}
+	ask()
+	ask()
+	if c.asked != 1 {
+		t.Errorf("the cluster was asked %d times", c.asked)
+	}
+	a.Forget()
+	ask()
+	if c.asked != 2 {
+		t.Errorf("after that the cluster was asked %d times", c.asked)
+	}
+	newAuthorizer(t, nil, &Settings{}).Forget() // an engine without users
 }

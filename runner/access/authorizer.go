@@ -67,6 +67,14 @@ func New(c Config) *Authorizer {
 	return a
 }
 
+// Forget drops the cached answers of the cluster about its users, so that the next requests ask
+// it again.
+func (a *Authorizer) Forget() {
+	if a.reviews != nil {
+		a.reviews.forget()
+	}
+}
+
 // Close closes the audit log.
 func (a *Authorizer) Close() error { return a.log.Close() }
 

@@ -55,6 +55,14 @@ func newReviews(of containers.Reviewer, now func() time.Time) *reviews {
 	}
 }
 
+// forget drops all cached answers.
+func (v *reviews) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clear(v.tokens)
+	clear(v.access)
+}
+
 // whose returns the user of the cluster that a token belongs to. The error is a
 // [request.Error].
 func (v *reviews) whose(ctx context.Context, token string) (containers.Subject, error) {

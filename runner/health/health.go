@@ -10,7 +10,6 @@ import (
 
 	"carma/runner/api"
 	"carma/runner/endpoint"
-	"carma/runner/loop"
 	"carma/runner/monitor"
 	"carma/runner/problems"
 
@@ -44,15 +43,22 @@ func Endpoint(to api.Route[api.None, string], ok, bad string, problems func() []
 		})
 }
 
+// Loop reports its problems without waiting for its present round. A [loop.Loop] is one.
+type Loop interface {
+	Stuck() string
+	Full() string
+	Stopping() bool
+}
+
 // Checks finds the daemon's problems. Safe for concurrent use.
 type Checks struct {
-	loop    *loop.Loop
+	loop    Loop
 	trouble *problems.Current
 	monitor *monitor.Monitor
 }
 
 // New returns checks of the parts of a daemon.
-func New(loop *loop.Loop, trouble *problems.Current, monitor *monitor.Monitor) *Checks {
+func New(loop Loop, trouble *problems.Current, monitor *monitor.Monitor) *Checks {
 	return &Checks{loop: loop, trouble: trouble, monitor: monitor}
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,5 +41,28 @@ func TestChecks(t *testing.T) {
 	l.BeginStop()
 	if bad := c.Unready(); len(bad) != 2 || bad[0] != "the daemon is stopping" || len(c.Unhealthy()) > 0 {
 		t.Errorf("%q, %q", bad, c.Unhealthy())
+	}
+}
+
+// broken is a loop that has been at one round for long, and whose disk is full.
+type broken struct{}
+
+func (broken) Stuck() string  { return "it is stuck" }
+func (broken) Full() string   { return "its disk is full" }
+func (broken) Stopping() bool { return false }
+
+// TestBrokenLoop: a restart helps a loop that is stuck, but not a full disk. Both keep tasks from
+// being started.
+func TestBrokenLoop(t *testing.T) {
+	gpus, err := monitor.New(nil, looptest.New(t).Clock, time.Second, "", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(broken{}, problems.New(zerolog.Nop()), gpus)
+	if bad := c.Unhealthy(); !slices.Equal(bad, []string{"it is stuck"}) {
+		t.Errorf("unhealthy: %q", bad)
+	}
+	if bad := c.Unready(); !slices.Equal(bad, []string{"it is stuck", "its disk is full"}) {
+		t.Errorf("not ready: %q", bad)
 	}
 }
