@@ -1,5 +1,5 @@
 // Package processes owns which attempt each container of this machine belongs to. The
-// workers record their containers in an [Index]. It answers which attempt a process belongs
+// attempts record their containers in an [Index]. It answers which attempt a process belongs
 // to, from the control groups in /proc.
 package processes
 

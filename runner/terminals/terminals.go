@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// consoleWithin is the time that a request waits for the worker of a running task,
+	// consoleWithin is the time that a request waits for the console of a running task,
 	// because a daemon that has just started looks for the containers first.
 	consoleWithin = 20 * time.Second
 	// hangUpGrace is the time that a command has to end when its caller has left.
