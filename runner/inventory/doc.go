@@ -1,4 +1,4 @@
-// Package inventory owns which GPUs there are and how containers get them.
+// Package inventory owns the list of GPUs, and the way in which containers get them.
 //
 // [GPUs] is the list of the GPUs that were found since the start: their indices,
 // capacities and links, and whether the source still lists them. It also passes lasting

@@ -1,4 +1,4 @@
-// Package limiter owns how the GPU memory of tasks is limited on this machine: by the
+// Package limiter owns the limits of the GPU memory of tasks on this machine: by the
 // driver for the container's control group, and by the variables of frameworks. Package
 // limits has the mechanisms, package sharing the limits of MPS.
 //

@@ -1,6 +1,6 @@
-// Package processes owns which attempt each container of this machine belongs to. The
-// attempts record their containers in an [Index]. It answers which attempt a process belongs
-// to, from the control groups in /proc.
+// Package processes maps the containers and the processes of this machine to attempts. The
+// attempts record their containers in an [Index], which finds the container of a process in
+// the control groups of /proc.
 package processes
 
 import (

@@ -1,4 +1,4 @@
-// Package sharing owns how the tasks on each GPU share it: at the same time as clients of
+// Package sharing owns the way in which tasks share each GPU: at the same time as clients of
 // NVIDIA's Multi-Process Service, by time slices, or not at all. The mapper's predictions
 // use it.
 //
