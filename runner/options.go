@@ -26,6 +26,8 @@ import (
 type Options struct {
 	Version string
 	DataDir string
+	// Account is the user that the daemon runs as. It has the rights of an administrator.
+	Account int
 	Mapper  model.Options
 	// Attach selects how containers get their GPUs. If empty, the daemon chooses for the engine
 	// and the machine.

@@ -50,8 +50,7 @@ type rightsTask struct {
 }
 
 func newRightsRig(t *testing.T) *rightsRig {
-	g := &rightsRig{remoteRig: newRemoteRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })}
-	g.Runner.authz = g.Runner.newAuthorizer(account.UID)
+	g := &rightsRig{remoteRig: newRemoteRig(t, func(g *rig) { g.opt.AdminGroup, g.opt.Account = "lab", account.UID })}
 	cluster := func(name string) request.Caller {
 		g.engine.rights[name] = slices.Concat(allRights("a"), allRights("carma"))
 		return request.SubjectCaller(containers.Subject{Name: name, Groups: []string{"lab"}}, "a")

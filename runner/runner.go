@@ -168,7 +168,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		users:     request.LookupCaller,
 		keeping:   storedoutput.NewHealth(deps.Logs, deps.Journal, deps.Log),
 	}
-	r.authz = r.newAuthorizer(os.Geteuid())
+	r.authz = r.newAuthorizer()
 	host, _ := os.Hostname()
 	r.pages = metrics.New(opt.Version, host, func(ctx context.Context) (metrics.State, error) { return r.meter.State(ctx) })
 	deps.Journal.OnCommit(r.pages.Committed)
@@ -336,10 +336,10 @@ func freeMemory(l *loop.Loop) func(context.Context) map[model.GPUID]units.Bytes 
 	}
 }
 
-// newAuthorizer returns the authorizer of a daemon that runs as a user.
-func (r *Runner) newAuthorizer(account int) *access.Authorizer {
+// newAuthorizer returns the authorizer of a daemon.
+func (r *Runner) newAuthorizer() *access.Authorizer {
 	return access.New(access.Config{
-		Account: account, Audit: audit.New(r.opt.DataDir), Driver: r.Driver, Now: r.Clock.Time, Log: r.Log,
+		Account: r.opt.Account, Audit: audit.New(r.opt.DataDir), Driver: r.Driver, Now: r.Clock.Time, Log: r.Log,
 		Settings: func() access.Settings {
 			l := r.live()
 			return access.Settings{AdminGroup: l.AdminGroup, ClusterAdmins: l.ClusterAdmins, HighPriority: l.PerUser.MayHigh, Open: l.Open}

@@ -41,7 +41,7 @@ func (k keptSuites) keep(t *testing.T, owner request.Caller, name string) {
 // not an administrator does not learn that another user's suite exists.
 func TestSuiteRights(t *testing.T) {
 	long(t)
-	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
+	g := newRig(t, func(g *rig) { g.opt.AdminGroup, g.opt.Account = "lab", account.UID })
 	owners := []request.Caller{ann, rootUser, account}
 	for _, o := range owners {
 		nothing := func(time.Time, containers.LogSink) error { return nil }
@@ -49,14 +49,20 @@ func TestSuiteRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.stop() // so that nothing changes the suites
-	g.Runner.opt.DataDir = t.TempDir()
-	g.Runner.authz = g.Runner.newAuthorizer(account.UID)
+	g.stop()
+	deps := g.Runner.Deps
+	deps.Journal = g.reopened()
+	r, err := New(g.ctx(), g.opt, deps) // it does not run, so that nothing changes the suites
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.endWork()
+	g.Runner = r
+	t.Cleanup(func() { _, _ = r.authz.Close(), r.Journal.Close() })
 	store := keptSuites{}
 	for _, o := range owners {
 		store.keep(t, o, "up-"+o.Name)
 	}
-	var err error
 	if g.Runner.suites.Manager, err = helpers.New(helpers.Deps{Store: store, Driver: g.engine, Images: g.pull}); err != nil {
 		t.Fatal(err)
 	}

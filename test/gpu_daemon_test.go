@@ -98,7 +98,7 @@ func gpuDaemon(t *testing.T, driver containers.Driver, source gpu.Source, change
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := runner.Options{Version: "test", DataDir: s.dir, Mapper: mapper.DefaultsOf("first-fit"), SampleEvery: 50e6, Pull: "never"}
+	opt := runner.Options{Version: "test", DataDir: s.dir, Account: os.Geteuid(), Mapper: mapper.DefaultsOf("first-fit"), SampleEvery: 50e6, Pull: "never"}
 	opt.Mapper.WarmUp, opt.Mapper.Backoff, opt.Mapper.IdleFirst = 0, 10e6, false
 	change(&opt)
 	r, err := runner.New(t.Context(), opt, runner.Deps{

@@ -79,7 +79,7 @@ func run(ctx context.Context, config settings.Config, version string, log zerolo
 	}
 	live := liveOf(config)
 	opt := runner.Options{
-		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
+		Version: version, DataDir: config.DataDir, Account: os.Geteuid(), Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
 		Pull: live.Pull, StopGrace: live.StopGrace, AllowedMounts: live.AllowedMounts, AdminGroup: live.AdminGroup, ClusterAdmins: live.ClusterAdmins,
 		HostTasks: live.HostTasks, HostFolders: live.HostFolders, Fittings: live.Fittings,
 		Keep: live.Keep, Open: live.Open, Bounds: live.Bounds, PerUser: live.PerUser, Probing: live.Probing,
