@@ -18,15 +18,15 @@ func (r *Runner) gpusReset(ids []model.GPUID) {
 // gpusFound lists the GPUs, with how they are shared now.
 func (r *Runner) gpusFound(now units.Instant) model.GPUsFound {
 	found := model.GPUsFound{At: now}
-	told := map[model.GPUID]model.Sharing{}
+	reported := map[model.GPUID]model.Sharing{}
 	for _, g := range r.gpus.Listed() {
 		d := r.gpus.Devices()[g.ID]
 		g.Sharing, _ = r.sharing.Of(d)
 		g.Suspend, g.SuspendAlone, _ = r.suspending.Kind(d, r.sharing.ByMPS(g.Sharing))
-		told[g.ID] = g.Sharing
+		reported[g.ID] = g.Sharing
 		found.GPUs = append(found.GPUs, g)
 	}
-	r.sharing.Told(told)
+	r.sharing.SetReported(reported)
 	return found
 }
 

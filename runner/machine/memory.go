@@ -22,19 +22,19 @@ import (
 type Memory struct {
 	root string // where /proc and /sys are
 
-	mu     sync.Mutex
-	of     map[gpu.AttemptKey]*use
-	suites map[string]map[string]*use // use of helpers, by suite and container
-	looked time.Time                  // when control groups were last searched
-	told   units.Bytes
+	mu       sync.Mutex
+	of       map[gpu.AttemptKey]*use
+	suites   map[string]map[string]*use // use of helpers, by suite and container
+	looked   time.Time                  // when control groups were last searched
+	reported units.Bytes
 }
 
 // use is the host memory state of one container.
 type use struct {
-	names []string // names of the container in control groups
-	group string   // its cgroup folder, or "" if not found yet
-	told  units.Bytes
-	peak  units.Bytes
+	names    []string // names of the container in control groups
+	group    string   // its cgroup folder, or "" if not found yet
+	reported units.Bytes
+	peak     units.Bytes
 }
 
 const (
@@ -63,7 +63,7 @@ func (h *Memory) Follow(key gpu.AttemptKey, names ...string) (stop func()) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if u := h.of[key]; u != nil {
-			u.names, u.group, u.told = nil, "", 0 // the peak is kept
+			u.names, u.group, u.reported = nil, "", 0 // the peak is kept
 		}
 	}
 }
@@ -87,8 +87,8 @@ func (h *Memory) Sample() model.HostSample {
 		h.look()
 	}
 	available, total := meminfo.Read(h.root)
-	h.told = steady(h.told, available, max(step, total/256))
-	out := model.HostSample{Available: h.told}
+	h.reported = steady(h.reported, available, max(step, total/256))
+	out := model.HostSample{Available: h.reported}
 	for key, u := range h.of {
 		used, ok := groupMemory(u.group)
 		if !ok {
@@ -96,9 +96,9 @@ func (h *Memory) Sample() model.HostSample {
 			continue
 		}
 		u.peak = max(u.peak, used)
-		u.told = steady(u.told, used, step)
-		if u.told > 0 {
-			out.Tasks = append(out.Tasks, model.HostUse{Task: key.Task, Used: u.told})
+		u.reported = steady(u.reported, used, step)
+		if u.reported > 0 {
+			out.Tasks = append(out.Tasks, model.HostUse{Task: key.Task, Used: u.reported})
 		}
 	}
 	out.Helpers = h.helpers()
@@ -237,11 +237,11 @@ func (h *Memory) helpers() (all []model.HelpersUse) {
 		for _, u := range h.suites[suite] {
 			used, ok := groupMemory(u.group)
 			if !ok {
-				u.group, u.told = "", 0 // the container has ended, or was started again
+				u.group, u.reported = "", 0 // the container has ended, or was started again
 				continue
 			}
-			u.told = steady(u.told, used, step)
-			sum += u.told
+			u.reported = steady(u.reported, used, step)
+			sum += u.reported
 		}
 		if sum > 0 {
 			all = append(all, model.HelpersUse{Suite: suite, Used: sum})

@@ -41,20 +41,20 @@ const refusedLeast = 30
 func (c *client) follow(key gpu.AttemptKey, samples []gpu.Sample) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	here, unknown, isClient, told := false, false, false, true
+	here, unknown, isClient, reported := false, false, false, true
 	for _, id := range c.gpus {
 		i := slices.IndexFunc(samples, func(s gpu.Sample) bool { return s.UUID == string(id) })
 		if i < 0 || samples[i].Fault != "" {
 			return false
 		}
-		told = told && samples[i].ClientsTold
+		reported = reported && samples[i].ClientsTold
 		for _, p := range samples[i].Processes {
 			own := p.Task == key.Task && p.Attempt == key.Attempt
 			here, isClient, unknown = here || own, isClient || own && p.Client, unknown || p.PID == 0
 		}
 	}
 	c.silence(here || unknown)
-	if !here || !told {
+	if !here || !reported {
 		return false
 	}
 	if c.strange++; isClient {

@@ -145,11 +145,11 @@ func TestReport(t *testing.T) {
 	var s *State
 	tell := func() {
 		changes++
-		told := map[model.GPUID]model.Sharing{}
+		reported := map[model.GPUID]model.Sharing{}
 		for id, d := range devices {
-			told[id], _ = s.Of(d)
+			reported[id], _ = s.Of(d)
 		}
-		s.Told(told)
+		s.SetReported(reported)
 	}
 	s = New(Options{
 		MPS:     &MPS{Groups: &mps.Groups{Dir: "/m", Shared: true}},

@@ -42,8 +42,8 @@ type State struct {
 	// clients, with their GPUs.
 	apart map[gpu.AttemptKey][]model.GPUID
 	// clients are the attempts that were started as clients of MPS.
-	clients map[gpu.AttemptKey]*client
-	told    map[model.GPUID]model.Sharing
+	clients  map[gpu.AttemptKey]*client
+	reported map[model.GPUID]model.Sharing
 }
 
 const (
@@ -161,11 +161,11 @@ func (s *State) MemoryLimit(d gpu.Device) (in, not string) {
 	return "MPS limit per process of tasks on one GPU", ""
 }
 
-// Told records the last report to the mapper about all GPUs.
-func (s *State) Told(told map[model.GPUID]model.Sharing) {
+// SetReported records the last report to the mapper about all GPUs.
+func (s *State) SetReported(reported map[model.GPUID]model.Sharing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told = told
+	s.reported = reported
 }
 
 // report calls Changed if the last report to the mapper says otherwise how the GPUs are shared.
@@ -177,9 +177,9 @@ func (s *State) report() {
 	for id, d := range s.opt.Devices() {
 		how, _ := s.Of(d)
 		s.mu.Lock()
-		told, ok := s.told[id]
+		reported, ok := s.reported[id]
 		s.mu.Unlock()
-		changed = changed || ok && told != how
+		changed = changed || ok && reported != how
 	}
 	if changed {
 		s.opt.Changed()

@@ -20,8 +20,8 @@ type Health struct {
 	journal *journal.Journal
 	log     zerolog.Logger
 
-	mu   sync.Mutex
-	told error // the last error logged, or nil while output can be kept
+	mu     sync.Mutex
+	logged error // the last error logged, or nil while output can be kept
 }
 
 // NewHealth returns the health of a store of output.
@@ -38,8 +38,8 @@ func (o *Health) Lost(err error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.told == nil {
-		o.told = err
+	if o.logged == nil {
+		o.logged = err
 		o.log.Warn().Err(err).Msg("output cannot be kept; the tasks go on, and their output says what is missing")
 	}
 }
@@ -48,8 +48,8 @@ func (o *Health) Lost(err error) {
 func (o *Health) Check() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.told != nil && o.logs.Check() == nil {
-		o.told = nil
+	if o.logged != nil && o.logs.Check() == nil {
+		o.logged = nil
 		o.log.Info().Msg("output can be kept")
 	}
 }
@@ -65,8 +65,8 @@ func (o *Health) View() *api.Output {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.told != nil {
-		v.Trouble = o.told.Error()
+	if o.logged != nil {
+		v.Trouble = o.logged.Error()
 	}
 	return v
 }

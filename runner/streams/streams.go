@@ -142,7 +142,7 @@ func hasAttempt(rec *record.Record, n int, follow bool) error {
 
 // streamLogs sends the output of one or all attempts, then the task.
 func (f *Streams) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Record, o api.LogOptions) error {
-	n, noted, told := max(1, o.Attempt), 0, false
+	n, noted, said := max(1, o.Attempt), 0, false
 	if o.Tail > 0 && o.Attempt == 0 {
 		n = max(1, record.LastAttempt(&rec.Task)) // only the latest attempt has the last lines
 	}
@@ -176,13 +176,13 @@ func (f *Streams) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Rec
 		}
 		waits := rec.Task.Phase == model.Recovering || rec.Task.Phase == model.Queued
 		trouble, eased := f.c.Problems.Now()
-		if waits && len(trouble) > 0 && !told {
-			told = true
+		if waits && len(trouble) > 0 && !said {
+			said = true
 			if err := s.Send("log", f.problemNote(n, trouble[0])); err != nil {
 				return err
 			}
 		}
-		told = told && len(trouble) > 0
+		said = said && len(trouble) > 0
 		if waits && noted < n-1 {
 			noted = n - 1
 			if rec.Task.Last().Fault != nil { // such starts are repeated, so the trouble is reported once
@@ -214,13 +214,13 @@ func (f *Streams) streamLogs(ctx context.Context, s *sse.Sender, rec *record.Rec
 func (f *Streams) streamAttempt(ctx context.Context, s *sse.Sender, id model.TaskID, n int, o api.LogOptions) error {
 	if rec, _ := f.c.Find.Records.Get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
 		ctx, end := context.WithCancel(ctx)
-		var told sync.WaitGroup
-		told.Go(func() {
+		var sending sync.WaitGroup
+		sending.Go(func() {
 			f.c.Ports.Follow(ctx, gpu.AttemptKey{Task: id, Attempt: n}, func(p api.OpenPort) error {
 				return s.Send("log", api.LogLine{At: f.c.Clock.Time(), Attempt: n, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())})
 			})
 		})
-		defer told.Wait()
+		defer sending.Wait()
 		defer end()
 	}
 	return f.c.Logs.Follow(ctx, int64(id), n, tasklog.Options{Follow: o.Follow, Tail: o.Tail}, func(l tasklog.Line) error {
