@@ -185,7 +185,7 @@ func (f *logFiles) oldest() bool {
 	return err == nil
 }
 
-// path returns the path of the file with a number. The newest file is number 0.
+// path returns the path of the n-th log file. The newest file is number 0.
 func (f *logFiles) path(number int) string {
 	if number == 0 {
 		return f.base

@@ -53,8 +53,8 @@ const (
 	oomPause = 100 * time.Millisecond
 )
 
-// mayBeOOM reports whether a container was just killed and the engine may still receive
-// an out-of-memory kill.
+// mayBeOOM reports whether a container has just been killed and the engine may still
+// learn that the kernel killed it for lack of memory.
 func mayBeOOM(c *container.InspectResponse) bool {
 	return c.State.ExitCode == 137 && !c.State.OOMKilled && c.HostConfig != nil && c.HostConfig.Memory > 0 &&
 		time.Since(instant(c.State.FinishedAt)) < oomLooks*oomPause

@@ -35,7 +35,7 @@ func (s Strength) String() string {
 	return [...]string{"none", "weak", "hint", "words", "strong"}[s]
 }
 
-// Claim is one statement of the output about the end.
+// Claim is one statement of a program's output about why the program ended.
 type Claim struct {
 	Says     Says
 	Strength Strength

@@ -7,5 +7,5 @@
 // measurements.
 //
 // The rules are a table ([Rules]); each rule has a line that it must match and a line
-// that it must not match. Whole tails are in testdata.
+// that it must not match. The folder testdata has complete outputs of failed programs.
 package endtext

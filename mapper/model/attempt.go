@@ -123,5 +123,5 @@ type Attempt struct {
 }
 
 // SlotStart returns the begin of the slot of a running attempt, plus the time for which
-// it was suspended since.
+// it has been suspended since.
 func (a *Attempt) SlotStart() units.Instant { return max(a.Started, a.Turn).Add(a.SuspendedTime) }

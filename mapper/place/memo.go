@@ -86,7 +86,7 @@ func (sc *scorer) forecastAt(g *model.GPU) units.Instant {
 	return g.ChangedAt.Add(sc.Now().Sub(g.ChangedAt) / ForecastValid * ForecastValid)
 }
 
-// score returns the result of scoring the candidate with a number on a GPU.
+// score returns the result of scoring a candidate on a GPU.
 func (sc *scorer) score(g *model.GPU, id int) scoreResult { return sc.ask(g, id, false) }
 
 // slowdownRule returns only the rule of that result, which is often found sooner.

@@ -106,7 +106,7 @@ func Doc(name string) string {
 	return p.Doc
 }
 
-// Named returns the policy with a name, or an error that lists the names.
+// Named returns the policy called name, or an error that lists the names.
 func Named(name string) (*Policy, error) {
 	for i := range policies {
 		if policies[i].Name == name {

@@ -130,10 +130,10 @@ func (pr *Predictor) RecordRun(t *model.Task, a *model.Attempt) (first bool) {
 	return e.Runs == 1
 }
 
-// Retime updates the expected run times after RecordRun, if the mean run time of the kind has
-// changed enough. It invalidates the forecasts that depend on them. concerns reports whether
-// the expected run time of a task has changed. It is nil if only tasks of this kind are
-// concerned.
+// Retime updates the expected run times after RecordRun, if the mean run time of the kind
+// has changed enough. It invalidates the forecasts that depend on them. concerns reports
+// whether the expected run time of a task has changed. It is nil if the expected run
+// times of other kinds have not changed.
 func (pr *Predictor) Retime(t *model.Task) (concerns func(*model.Task) bool, changed bool) {
 	e := pr.history.of(t.Kind)
 	if change := e.Alone - e.RunTime; e.Runs > 1 && max(change, -change) <= e.RunTime/RunTimeStep {
@@ -194,11 +194,11 @@ func (pr *Predictor) Recalls(kind string) bool {
 	return pr.Options().Learn && e != nil && e.Peak > 0
 }
 
-// runTimesChanged invalidates what depends on the expected run time of tasks like t. all and
-// family report whether the guesses for tasks with unknown run times have changed too: all for
-// tasks of no known family, family for tasks of the family called name. The returned function
-// reports whether the expected run time of a task has changed. It is nil if only tasks of t's
-// kind are concerned.
+// runTimesChanged invalidates what depends on the expected run time of tasks like t. all
+// and family report whether the guesses for tasks with unknown run times have changed
+// too: all for tasks of no known family, family for tasks of the family called name. The
+// returned function reports whether the expected run time of a task has changed. It is
+// nil if only tasks of t's kind have another expected run time.
 func (pr *Predictor) runTimesChanged(t *model.Task, name string, all, family bool) func(*model.Task) bool {
 	if !all && !family {
 		for _, g := range pr.GpusOf(t.Kind) {

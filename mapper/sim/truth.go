@@ -107,7 +107,7 @@ func TruthKeys() []string {
 	return names
 }
 
-// Set sets the number with a name, which must be one of [TruthKeys].
+// Set sets the number called name, which must be one of [TruthKeys].
 func (t *Truth) Set(name string, value float64) error {
 	for _, k := range t.keys() {
 		if k.name == name {

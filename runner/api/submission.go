@@ -87,8 +87,8 @@ func (c *Client) StopGroup(ctx context.Context, group string, r StopRequest) (St
 	return StopGroup.send(ctx, c, GroupStop{GroupPath{group}, r})
 }
 
-// Group lists the tasks of the newest group with a name, including finished ones, in
-// order of number. It requests one page after the other.
+// Group lists the tasks of the newest group with the given name, including finished ones,
+// in order of number. It requests one page after the other.
 func (c *Client) Group(ctx context.Context, group string) ([]Task, error) {
 	all, page := []Task{}, GroupPage{GroupPath: GroupPath{group}}
 	for {

@@ -137,7 +137,7 @@ func (a *Attempt) create(ctx context.Context, spec containers.Spec) (id string, 
 	if !errors.Is(err, containers.ErrNotFound) || a.deps.Images.Policy(a.rec.Submit.Pull) == "never" {
 		return id, err
 	}
-	// The task was accepted while the engine was down, or the image was removed
+	// The task was accepted while the engine was down, or the image has been removed
 	// since.
 	if err = a.fetch(ctx, spec.Image, by); err == nil {
 		_, err = a.deps.Engine.Retry(ctx, func() (err error) { id, err = a.deps.Driver.Create(ctx, spec); return err })

@@ -34,7 +34,7 @@ type row struct {
 	whole, public []byte
 }
 
-// sameAs reports whether two rows are equal for everybody.
+// sameAs reports whether every caller sees the same in both rows.
 func (t row) sameAs(o row) bool {
 	return bytes.Equal(t.whole, o.whole) && bytes.Equal(t.public, o.public)
 }

@@ -192,8 +192,8 @@ func containersOf(s *api.Suite) (n int) {
 	return n
 }
 
-// Find returns the owner of the suite with a name. This is the caller, or for an
-// administrator the only other user who has such a suite.
+// Find returns the owner of the named suite. This is the caller, or for an administrator
+// the only other user who has such a suite.
 func (m *Manager) Find(o Owner, name string, admin bool) (Owner, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -134,8 +134,8 @@ func scanTask(rows *sql.Rows) (t TaskRow, sum int64, err error) {
 	return t, sum, err
 }
 
-// MaxTaskID returns the highest number that a task record has ever had, even
-// if it was deleted since, or 0.
+// MaxTaskID returns the highest number that a task record has ever had, even if it has
+// been deleted since, or 0.
 func (r *Reader) MaxTaskID() (int64, error) {
 	h, err := r.head()
 	return h.task, err

@@ -232,7 +232,7 @@ func (j *Journal) compare(h head, was, file uint64) error {
 	case was != file:
 		return j.lost("the journal is a copy", "its folder was moved, or a backup of the whole folder put in its place: nothing shows whether it is the newest", h)
 	case h.event < j.at.base:
-		return nil // the last event that the witness recorded was pruned since
+		return nil // the last event that the witness recorded has been pruned since
 	}
 	chain, err := j.before(h.event)
 	if err != nil {

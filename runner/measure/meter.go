@@ -49,7 +49,7 @@ type MeterConfig struct {
 // Meter reads the figures of tasks, users, GPUs and the daemon. Safe for concurrent use.
 type Meter struct{ c MeterConfig }
 
-// NewMeter returns a meter that works with the parts of c.
+// NewMeter returns a meter that reads from the parts in c.
 func NewMeter(c MeterConfig) *Meter { return &Meter{c: c} }
 
 // reading is the part of the state that a scrape reads in the loop.

@@ -38,7 +38,7 @@ type Deps struct {
 	Log     zerolog.Logger
 	// Instance labels the daemon's data folder, for the ids of messages.
 	Instance string
-	// Find returns the record of a task with an id.
+	// Find returns the record of the task that ref names.
 	Find func(ref string) (*record.Record, error)
 	// Index returns the index of a GPU, or -1 if it is unknown.
 	Index func(model.GPUID) int

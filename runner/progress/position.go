@@ -98,8 +98,9 @@ func (c *counters) position() position {
 }
 
 // throughTotal returns the total of a counter that counts through the epochs and prints
-// none, or 0. It uses the count when the latest epoch began, or the setting that this
-// count confirms. The last epoch may be shorter than the others.
+// none, or 0. It multiplies the steps of the epochs so far, or returns the number of
+// steps from the program's printed settings if that agrees. The last epoch may be shorter
+// than the others.
 func (c *counters) throughTotal(k *counter, epochs float64) float64 {
 	const exact = 0.03 // the count when the epoch began is known to a line
 	var total float64

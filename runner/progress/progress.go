@@ -4,8 +4,8 @@ import "time"
 
 // Progress is the progress of a training.
 type Progress struct {
-	// Done and Total count Unit through all epochs of the run. Total is 0 if no line has
-	// it. Done never falls while Restarts stays the same.
+	// Done and Total are in the unit Unit, and count over all epochs of the run. Total is
+	// 0 if no line has it. Done never falls while Restarts stays the same.
 	Done, Total float64
 	Unit        string // steps, images, samples, tokens, epochs or percent
 	// Epoch is the current epoch, from 1. Epochs is the number of epochs. Each is 0 if

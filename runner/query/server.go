@@ -49,7 +49,7 @@ type ServerConfig struct {
 // use.
 type Server struct{ c ServerConfig }
 
-// NewServer returns a Server that works with the parts of c.
+// NewServer returns a Server that reads from the parts in c.
 func NewServer(c ServerConfig) *Server { return &Server{c: c} }
 
 // Info describes the daemon.

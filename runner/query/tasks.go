@@ -51,7 +51,7 @@ type Tasks struct {
 	timelines timelines
 }
 
-// New returns Tasks that works with the parts of c.
+// New returns Tasks that read from the parts in c.
 func New(c Config) *Tasks {
 	return &Tasks{c: c, timelines: timelines{turn: semaphore.NewWeighted(1)}}
 }

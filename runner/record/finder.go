@@ -22,8 +22,8 @@ type Finder struct {
 	Journal *journal.Journal
 }
 
-// Find returns a task's record by number or name. Of several tasks with a name it returns
-// the newest.
+// Find returns a task's record by number or name. Of several tasks with the same name it
+// returns the newest.
 func (f *Finder) Find(ref string) (*Record, error) {
 	if rec := f.Records.Find(ref); rec != nil {
 		return rec, nil

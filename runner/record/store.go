@@ -192,8 +192,8 @@ func (rs *Store) Since(version int64) ([]*Record, int64, <-chan struct{}) {
 	return newer, rs.version, rs.changed
 }
 
-// Newest returns at most n of the wanted records with a number below before, newest first.
-// If before is 0, it considers all.
+// Newest returns at most n of the wanted records, newest first, with numbers less than
+// before. If before is 0, it considers all.
 func (rs *Store) Newest(before model.TaskID, n int, wanted func(*Record) bool) (recs []*Record) {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()

@@ -168,7 +168,8 @@ func (s *State) SetReported(reported map[model.GPUID]model.Sharing) {
 	s.reported = reported
 }
 
-// report calls Changed if the last report to the mapper says otherwise how the GPUs are shared.
+// report calls Changed if the way in which the GPUs are shared differs from the last
+// report to the mapper.
 func (s *State) report() {
 	if s.opt.MPS == nil {
 		return // without MPS the sharing does not change

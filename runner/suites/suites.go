@@ -211,7 +211,7 @@ func (u *Suites) state(ctx context.Context, o helpers.Owner, name string) (api.S
 	return s, refusedHelpers(err)
 }
 
-// Owner finds the suite with a name, if the caller may do the action on it.
+// Owner finds the named suite, if the caller may do the action on it.
 func (u *Suites) Owner(who request.Caller, a rights.Action, name string) (helpers.Owner, error) {
 	o, err := u.Find(OwnerOf(who), name, u.c.Authz.Administers(who))
 	if err != nil {

@@ -18,8 +18,8 @@ type Follower struct {
 	Print    func(api.LogLine) error
 	Patience *cli.Patience
 
-	// seen counts the lines from each source. As many lines are skipped when the stream
-	// begins again.
+	// seen counts the lines from each source. When the stream begins again, that many
+	// lines are skipped.
 	seen map[source]int
 	// upTo is the time of the latest line. It replaces the counts if the stream did not
 	// begin with the first line (Tail).

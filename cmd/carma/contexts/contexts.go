@@ -29,8 +29,9 @@ type Context struct {
 	// CA is the file with the certificates that may sign the daemon's, or empty for the
 	// system's.
 	CA string `yaml:"ca,omitempty" json:"ca,omitempty"`
-	// Kubeconfig and KubeContext locate the user's token. If they are empty, it is found as
-	// kubectl finds it, or as in a pod of the cluster. TokenFile contains it instead.
+	// Kubeconfig and KubeContext locate the user's token. If they are empty, the token is
+	// found as kubectl finds it or, in a pod of the cluster, in the pod's own files. If
+	// TokenFile is set, that file contains the token.
 	Kubeconfig  string `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty"`
 	KubeContext string `yaml:"kube-context,omitempty" json:"kube_context,omitempty"`
 	TokenFile   string `yaml:"token-file,omitempty" json:"token_file,omitempty"`

@@ -144,8 +144,9 @@ type Config struct {
 	// Visibility selects who may see a task's environment and output unless its submitter
 	// selects it: private (owner and admins) or open (all).
 	Visibility string
-	// HostMem, CPUs, Pids and ShmSize limit a task that requests no limits of its own. The
-	// fields with Max are the largest allowed requests. The defaults depend on the machine.
+	// HostMem, CPUs, Pids and ShmSize limit a task that requests no limits of its own.
+	// The fields that begin with Max limit what a task may request. The defaults depend
+	// on the machine.
 	HostMem, MaxHostMem, ShmSize, MaxShmSize units.Bytes
 	CPUs, MaxCPUs                            float64
 	// AllHostMem and AllCPUs bound the allocations of all tasks together. The defaults are

@@ -71,8 +71,8 @@ func (w *Weights) check() error {
 }
 
 // Build builds a network with o, and compares it with its weights. If adapters are
-// trained and o does not set the bits of the frozen parameters, they have the bits of the
-// weights. w is nil if there are no weights.
+// trained and o does not set the precision of the frozen parameters, they keep the
+// precision of the weight files. w is nil if there are no weights.
 func (w *Weights) Build(o models.Overrides, build func(models.Overrides) (*models.Config, error)) (*models.Config, error) {
 	if w == nil {
 		return build(o)

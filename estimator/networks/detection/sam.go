@@ -9,9 +9,9 @@ import (
 	"carma/estimator/networks/transformer"
 )
 
-// SAM makes masks of images (Segment Anything, arXiv 2304.02643), as built by the
-// transformers library. A training has one box per image, and learns one mask with a
-// quarter of the image's side.
+// SAM predicts segmentation masks (Segment Anything, arXiv 2304.02643), as built by the
+// transformers library. A training has one box and one mask per image; the sides of the
+// mask are a quarter of the image's.
 type SAM struct {
 	Name string
 	Head string

@@ -12,7 +12,8 @@ type Group struct {
 	Entries           []Network
 }
 
-// Network is a network with a name in the catalogue or with a configuration of the hub.
+// Network is a network of the catalogue, or one that is built from a configuration of the
+// hub.
 type Network struct {
 	Name    string
 	Aliases []string
@@ -35,7 +36,7 @@ func (e Network) Called(aliases ...string) Network {
 	return e
 }
 
-// Headed returns the network with a number of classes if its head has classes.
+// Headed returns the network with a head for that many classes, if its head has classes.
 func (e Network) Headed(head string, classes int64) Network {
 	if HasClasses(head) {
 		e.Size.Classes = classes

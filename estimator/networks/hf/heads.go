@@ -66,7 +66,7 @@ func kebab(class string) string {
 }
 
 // classes returns the number of classes of the configuration: the library's default is 2.
-// Names of labels take precedence over num_labels, and then determine it.
+// If the configuration names the labels, their number replaces num_labels.
 func (f *fields) classes() int64 {
 	if labels, ok := f.values["id2label"].(map[string]any); ok && len(labels) > 0 {
 		f.values["num_labels"] = json.Number(strconv.Itoa(len(labels)))

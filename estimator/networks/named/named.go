@@ -11,7 +11,7 @@ import (
 // Known reports whether [Build] accepts a name.
 func Known(name string) bool { return zoo.Known(name) || hf.Known(name) }
 
-// Build builds the network with a name. Models of the hub take precedence, because the
+// Build builds the named network. Models of the hub take precedence, because the
 // catalogue treats the text after a slash as a data set.
 func Build(name string, o models.Overrides) (*models.Config, error) {
 	if hf.Known(name) {

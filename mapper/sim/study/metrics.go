@@ -51,7 +51,7 @@ var metrics = append([]Metric{
 	{"lost_gpu_s", "GPU-seconds wasted: lost to failed attempts", func(o, _ *Outcome) float64 { return o.Result.Metrics.LostGPUTime.Seconds() }, sum, nil},
 }, append(suspendMetrics, maintenanceMetrics...)...)
 
-// metricNamed returns the metric with a name.
+// metricNamed returns the metric called name.
 func metricNamed(name string) (*Metric, bool) {
 	i := slices.IndexFunc(metrics, func(m Metric) bool { return m.Name == name })
 	if i < 0 {
