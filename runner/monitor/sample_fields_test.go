@@ -23,3 +23,37 @@ func TestDigestHasEveryField(t *testing.T) {
 		}
 	}
 }
+
+// TestDigestIgnoresNoise checks that differences of a few ten thousandths in the readings of a
+// GPU leave its sample as it is. Each new sample is an event in the journal, and the readings of
+// a busy GPU are never twice the same.
+func TestDigestIgnoresNoise(t *testing.T) {
+	reading := func(factor float64) model.GPUSample {
+		var in gpu.Sample
+		fill(reflect.ValueOf(&in).Elem())
+		scaleFloats(reflect.ValueOf(&in).Elem(), factor)
+		return newTestMonitor(newCards(1)).digest(1, in)
+	}
+	want := reflect.ValueOf(reading(1))
+	for i := range want.NumField() {
+		if got := reflect.ValueOf(reading(1.0003)).Field(i).Interface(); !reflect.DeepEqual(got, want.Field(i).Interface()) {
+			t.Errorf("%s: %v becomes %v by noise; round it in digest", want.Type().Field(i).Name, want.Field(i), got)
+		}
+	}
+}
+
+// scaleFloats multiplies all floating-point numbers in a value by a factor.
+func scaleFloats(v reflect.Value, factor float64) {
+	switch v.Kind() {
+	case reflect.Float64:
+		v.SetFloat(v.Float() * factor)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			scaleFloats(v.Field(i), factor)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			scaleFloats(v.Index(i), factor)
+		}
+	}
+}
