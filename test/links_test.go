@@ -1,6 +1,7 @@
 package test
 
 import (
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,27 +18,60 @@ import (
 
 // TestLinks: every link and picture of the pages leads to a file, and to a heading of it.
 func TestLinks(t *testing.T) {
-	var names []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md", "mapper/*.md", "test/*.md", "test/lab/*.md"} {
-		found, err := filepath.Glob("../" + pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, found...)
-	}
-	if len(names) < 25 {
-		t.Errorf("%d pages", len(names))
-	}
-	pages := map[string]page{}
-	for _, name := range names {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages[name] = readPage(source)
-	}
-	for _, wrong := range brokenLinks(pages) {
+	for _, wrong := range brokenLinks(allPages(t)) {
 		t.Error(wrong)
+	}
+}
+
+// allPages returns all Markdown files of the repository, by path from this folder.
+func allPages(t *testing.T) map[string]page {
+	pages := map[string]page{}
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "shared" || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case filepath.Ext(name) == ".md":
+			source, err := os.ReadFile(name)
+			pages[name] = readPage(source)
+			return err
+		}
+		return nil
+	})
+	if err != nil || len(pages) < 25 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	return pages
+}
+
+// TestNamedFiles: every Go file and every folder of the repository that a page names exists.
+// Its path begins at the root of the repository or in the page's folder. A file without a
+// folder is anywhere.
+func TestNamedFiles(t *testing.T) {
+	everywhere := map[string]bool{}
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		everywhere[filepath.Base(name)] = true
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists := func(pattern string) bool {
+		found, err := filepath.Glob(pattern)
+		return err == nil && len(found) > 0
+	}
+	for name, p := range allPages(t) {
+		for _, code := range p.codes {
+			top, _, deep := strings.Cut(code, "/")
+			isGo := strings.HasSuffix(code, ".go")
+			switch {
+			case strings.Contains(code, " "): // a command
+			case isGo && !deep && !everywhere[code],
+				deep && (isGo || top != "" && top != ".." && exists("../"+top)) && !exists("../"+code) && !exists(filepath.Join(filepath.Dir(name), code)):
+				t.Errorf("%s names %s, which does not exist", name, code)
+			}
+		}
 	}
 }
 
@@ -59,9 +93,11 @@ func TestBrokenLinks(t *testing.T) {
 	}
 }
 
-// page has the links of a Markdown file and the anchors of its headings.
+// page has the links of a Markdown file, its texts in backquotes, and the anchors of its
+// headings.
 type page struct {
 	links   []string
+	codes   []string
 	anchors map[string]bool
 }
 
@@ -81,6 +117,8 @@ func readPage(source []byte) page {
 			p.addAnchor(plainText(n, source))
 		case *ast.Link:
 			p.links = append(p.links, string(n.Destination))
+		case *ast.CodeSpan:
+			p.codes = append(p.codes, plainText(n, source))
 		case *ast.Image:
 			p.links = append(p.links, string(n.Destination))
 		case *ast.RawHTML:
