@@ -72,7 +72,7 @@
 //     Kept by runner/load.go (load), mapper/sim/engine.go (arrive).
 //  14. After a restart take the newest snapshot and apply the events after it.
 //     Recorded decisions stand: compare them with the decisions of Step, and from the
-//     first difference on use [State.Follow]. Only events without recorded
+//     first difference on use [State.Apply]. Only events without recorded
 //     decisions are decided now. Otherwise a newer program gives up running attempts
 //     and starts them again.
 //     Kept by runner/loop/replay.go (rebuild, replay).

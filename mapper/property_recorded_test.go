@@ -30,7 +30,7 @@ func (m *machine) follows(t *rapid.T) {
 			c.Options = under(rules, c.Options)
 			ev = c
 		}
-		s.Follow(ev, m.led[from+i])
+		s.Apply(ev, m.led[from+i])
 		if err := s.sound(); err != nil {
 			t.Fatalf("after event %d %#v, followed with %+v: %v", from+i, ev, m.led[from+i], err)
 		}

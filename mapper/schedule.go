@@ -56,13 +56,14 @@ func (sc *scheduler) schedule() {
 	sc.preempter.Evacuate()
 }
 
-// updateGrants is the part of [scheduler.schedule] that makes no decisions of its own.
+// updateGrants is the part of [scheduler.schedule] that makes no decisions of its own. In
+// format 0 changes of grants were not recorded.
 func (sc *scheduler) updateGrants() {
 	if !sc.Dirty() || sc.breakers.IsEngineDown() || sc.Now() < sc.attempts.NotBefore() || sc.attempts.LimitReached() {
 		return
 	}
 	sc.learner.LearnLoads()
-	if !sc.Recorded().HasRegrants(sc.DecisionFormat()) {
+	if sc.DecisionFormat() < 1 {
 		sc.observer.Shrink()
 	}
 }

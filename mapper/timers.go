@@ -13,8 +13,9 @@ func (s *State) expire() {
 			s.preempter.HandleIdle(s.TaskByID(d.Task))
 		} else if s.IsTimeLimit(d) {
 			t := s.TaskByID(d.Task)
-			t.TimedOut = true
-			s.preempter.Stop(t, model.Reason{Code: model.ReasonTimeLimit, Span: t.TimeLimit})
+			if !s.preempter.Stop(t, model.Reason{Code: model.ReasonTimeLimit, Span: t.TimeLimit}) {
+				s.SetTimer(s.Now().Add(1), d) // it was not stopped then, see Resolve
+			}
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (at *Attempts) AdoptOrphan(ev model.OrphanAdopted) {
 		}
 	}
 	decided, notBefore := len(at.Decisions()), at.notBefore
-	at.ForceLaunch(t, model.Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants, Host: ev.Host})
+	at.ApplyLaunch(t, model.Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants, Host: ev.Host})
 	at.notBefore = notBefore // it was launched earlier
 	at.MarkDirty()
 	if a := t.Current(); a != nil && a.N == ev.Attempt && a.Started == 0 {

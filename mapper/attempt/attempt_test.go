@@ -80,7 +80,7 @@ func run(at *Attempts, id model.TaskID, gpu model.GPUID) *model.Task {
 
 // suspend suspends a running task. It waits to resume then.
 func suspend(at *Attempts, t *model.Task, inPlace bool) {
-	at.preempter.BeginSuspension(t, model.Suspension{Reason: model.Reason{Code: model.ReasonAsked}, Automatic: true, InPlace: inPlace})
+	at.preempter.ApplySuspend(t, model.Suspend{Task: t.ID, Attempt: t.Last().N, Reason: model.Reason{Code: model.ReasonMoved}, Leave: inPlace})
 	at.SuspendDone(model.SuspendDone{Task: t.ID, Attempt: t.Last().N})
 	at.ClearDecisions()
 }
@@ -220,7 +220,7 @@ func TestSuspension(t *testing.T) {
 func TestSuspensionFails(t *testing.T) {
 	at := begin(t)
 	task := run(at, 1, "a")
-	at.preempter.BeginSuspension(task, model.Suspension{Reason: model.Reason{Code: model.ReasonAsked}, Automatic: true})
+	at.preempter.ApplySuspend(task, model.Suspend{Task: 1, Attempt: 1, Reason: model.Reason{Code: model.ReasonMoved}})
 	at.SuspendDone(model.SuspendDone{Task: 1, Attempt: 1, Failure: "no"})
 	if wantOn(t, at, task, model.Running, "a"); !task.Last().Stays || task.Suspension != nil {
 		t.Errorf("stays %v: %+v", task.Last().Stays, task.Suspension)
@@ -296,11 +296,11 @@ func TestAdoptOrphan(t *testing.T) {
 func TestRecorded(t *testing.T) {
 	at := begin(t)
 	task := wait(at, 1)
-	at.ForceLaunch(task, model.Launch{Task: 1, Attempt: 4, Grants: []model.Grant{{GPU: "gone", Memory: 50 * units.GiB}}})
+	at.ApplyLaunch(task, model.Launch{Task: 1, Attempt: 4, Grants: []model.Grant{{GPU: "gone", Memory: 50 * units.GiB}}})
 	if g := at.GPU("gone"); task.Last().N != 4 || g == nil || !g.Missing || g.Reserved != 50*units.GiB {
 		t.Fatalf("attempt %+v on %+v", task.Last(), g)
 	}
-	at.ForceGrants(task, model.GrantChanged{Task: 1, Attempt: 4, Grants: []model.Grant{{GPU: "gone", Memory: 60 * units.GiB}}})
+	at.ApplyGrants(task, model.GrantChanged{Task: 1, Attempt: 4, Grants: []model.Grant{{GPU: "gone", Memory: 60 * units.GiB}}})
 	if g := at.GPU("gone"); g.Reserved != 60*units.GiB || g.Bookable < g.Reserved {
 		t.Errorf("reserved %v of %v", g.Reserved, g.Bookable)
 	}

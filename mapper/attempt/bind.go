@@ -13,16 +13,16 @@ func (at *Attempts) Bind(t *model.Task, gpus []*model.GPU) {
 	if t.ResumesInPlace() {
 		t.Suspension.SortAsBefore(gpus)
 	}
-	if alone := at.RunsAlone(t); t.Phase == model.Suspended {
-		at.resume(t, gpus, at.grants(t, gpus, alone), alone)
-	} else {
-		at.launch(t, gpus, alone)
+	alone, n := at.RunsAlone(t), 1
+	if last := t.Last(); last != nil {
+		n = last.N + 1
 	}
-}
-
-// launch allocates the memory in the same step, before the task uses any.
-func (at *Attempts) launch(t *model.Task, gpus []*model.GPU, alone bool) {
-	at.book(t, gpus, at.grants(t, gpus, alone), at.reserve.HostShareAt(t, gpus), alone, at.placer.BackfillsFor(t, gpus))
+	grants := at.grants(t, gpus, alone)
+	if t.Phase == model.Suspended {
+		at.applyResume(t, gpus, model.Resume{Task: t.ID, Attempt: t.Last().N, From: t.Suspension.GPUs(), Grants: grants, Alone: alone})
+		return
+	}
+	at.applyLaunch(t, gpus, model.Launch{Task: t.ID, Attempt: n, Grants: grants, Host: at.reserve.HostShareAt(t, gpus), Alone: alone, Fills: at.placer.BackfillsFor(t, gpus)})
 }
 
 // grants returns the grants of a task on some GPUs. A task that is alone gets all memory.
@@ -45,21 +45,19 @@ func (at *Attempts) grants(t *model.Task, gpus []*model.GPU, alone bool) []model
 	return grants
 }
 
-// book begins an attempt of a task that has already left its queue.
-func (at *Attempts) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, share model.HostShare, alone bool, fills model.TaskID) {
-	a := model.Attempt{N: 1, Grants: grants, Host: share, Launched: at.Now(), Fills: fills}
-	if last := t.Last(); last != nil {
-		a.N = last.N + 1
-	}
+// applyLaunch begins an attempt of a task that has already left its queue. It allocates
+// the memory in the same step, before the task uses any.
+func (at *Attempts) applyLaunch(t *model.Task, gpus []*model.GPU, d model.Launch) {
+	a := model.Attempt{N: d.Attempt, Grants: slices.Clone(d.Grants), Host: d.Host, Launched: at.Now(), Fills: d.Fills}
 	t.From = model.QueuePlace{Phase: t.Phase, QueuedAt: t.QueuedAt, BlockedAt: t.BlockedAt}
 	at.breakers.Launched(t, gpus)
-	at.placer.AddResident(t, gpus, grants, alone)
+	at.placer.AddResident(t, gpus, a.Grants, d.Alone)
 	if t.GPUs == 0 {
 		t.Speed = 1
 	}
 	at.queue.LeaveBacklog(t)
 	at.preempter.ClearNominations(t)
-	at.AllocateHost(t, share)
+	at.AllocateHost(t, d.Host)
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""
 	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace = model.Launching, 0, 0, 0, 0, model.ThroughputState{}
@@ -74,7 +72,7 @@ func (at *Attempts) book(t *model.Task, gpus []*model.GPU, grants []model.Grant,
 	}
 	at.reserve.DropHead(t.ID)
 	at.beginLaunch(t.ID, a.N)
-	at.Decide(model.Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
+	at.Decide(d)
 }
 
 // learnerGrant returns the grant of a learner on a GPU: all memory that is free there

@@ -1,13 +1,11 @@
 package attempt
 
 import (
-	"slices"
-
 	"carma/mapper/model"
 )
 
-// ForceLaunch repeats a recorded launch, even if its grants exceed what is free now.
-func (at *Attempts) ForceLaunch(t *model.Task, d model.Launch) {
+// ApplyLaunch launches a task as recorded, even if its grants exceed what is free now.
+func (at *Attempts) ApplyLaunch(t *model.Task, d model.Launch) {
 	last := t.Last()
 	if t.Alive() != nil || last != nil && d.Attempt <= last.N || len(d.Grants) != t.GPUs {
 		return // the recorded history contradicts itself; Audit will report it
@@ -16,16 +14,15 @@ func (at *Attempts) ForceLaunch(t *model.Task, d model.Launch) {
 		t.Phase, t.NextExclusive = model.Held, t.Exclusive // for a later attempt; it is not estimated any more
 	}
 	if t.Phase == model.Held {
-		at.lifecycle.ForceRelease(t)
+		at.lifecycle.ApplyRelease(t)
 	}
 	at.lifecycle.Dequeue(t)
-	at.users.Enqueued(t) // book decrements it
+	at.users.Enqueued(t) // applyLaunch decrements it
 	gpus := make([]*model.GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = at.page(grant)
 	}
-	at.book(t, gpus, slices.Clone(d.Grants), d.Host, d.Alone, d.Fills)
-	t.Last().N = d.Attempt
+	at.applyLaunch(t, gpus, d)
 	for _, g := range gpus {
 		g.Bookable = max(g.Bookable, g.Reserved)
 	}
@@ -44,8 +41,15 @@ func (at *Attempts) page(grant model.Grant) *model.GPU {
 	return g
 }
 
-// ForceGrants applies the recorded grants of a running attempt.
-func (at *Attempts) ForceGrants(t *model.Task, d model.GrantChanged) {
+// ApplyStop stops a task as recorded, although the event did not lead to it.
+func (at *Attempts) ApplyStop(t *model.Task, d model.Stop) {
+	if t.Alive() != nil && t.StopReason.Code == "" {
+		at.lifecycle.ApplyStop(t, d.Reason)
+	}
+}
+
+// ApplyGrants applies the recorded grants of a running attempt.
+func (at *Attempts) ApplyGrants(t *model.Task, d model.GrantChanged) {
 	a := t.Current()
 	if a == nil || a.N != d.Attempt {
 		return

@@ -7,18 +7,14 @@ import (
 	"carma/mapper/model"
 )
 
-// resume places a suspended task, which has already left its queue, on GPUs.
-func (at *Attempts) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, alone bool) {
+// applyResume places a suspended task, which has already left its queue, on GPUs.
+func (at *Attempts) applyResume(t *model.Task, gpus []*model.GPU, d model.Resume) {
 	a := t.Last()
-	from := make([]model.GPUID, len(t.Suspension.From))
-	for i, grant := range t.Suspension.From {
-		from[i] = grant.GPU
-	}
-	a.Grants, a.Fills = grants, 0 // it no longer backfills
+	a.Grants, a.Fills = slices.Clone(d.Grants), 0 // it no longer backfills
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat = model.Resuming, at.Now(), 0, 0, nil
 	at.placer.Retry(t)
 	at.DropResidue(t)
-	at.placer.AddResident(t, gpus, grants, alone)
+	at.placer.AddResident(t, gpus, a.Grants, d.Alone)
 	at.queue.LeaveBacklog(t)
 	at.preempter.ClearNominations(t)
 	at.users.Dequeued(t)
@@ -26,7 +22,7 @@ func (at *Attempts) resume(t *model.Task, gpus []*model.GPU, grants []model.Gran
 	at.predictor.TasksChanged(gpus)
 	at.placer.MarkLaunched(gpus)
 	at.reserve.DropHead(t.ID)
-	at.Decide(model.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
+	at.Decide(d)
 }
 
 // Resumed handles the answer to [model.Resume].
@@ -87,8 +83,8 @@ func (at *Attempts) EndSuspension(t *model.Task, a *model.Attempt) {
 	}
 }
 
-// ForceResume repeats a recorded resumption.
-func (at *Attempts) ForceResume(t *model.Task, d model.Resume) {
+// ApplyResume resumes a task as recorded, even if its grants exceed what is free now.
+func (at *Attempts) ApplyResume(t *model.Task, d model.Resume) {
 	if t.Phase != model.Suspended || t.Last().N != d.Attempt || len(d.Grants) != t.GPUs {
 		return
 	}
@@ -97,12 +93,12 @@ func (at *Attempts) ForceResume(t *model.Task, d model.Resume) {
 		at.lifecycle.Enqueue(t, model.Suspended)
 	}
 	at.lifecycle.Dequeue(t)
-	at.users.Enqueued(t) // resume decrements it
+	at.users.Enqueued(t) // applyResume decrements it
 	gpus := make([]*model.GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = at.page(grant)
 	}
-	at.resume(t, gpus, slices.Clone(d.Grants), d.Alone)
+	at.applyResume(t, gpus, d)
 	for _, g := range gpus {
 		g.Bookable = max(g.Bookable, g.Reserved)
 	}

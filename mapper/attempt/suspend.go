@@ -54,13 +54,12 @@ func (at *Attempts) SuspendDone(ev model.SuspendDone) {
 	}
 }
 
-// ForceSuspend repeats a recorded suspension.
-func (at *Attempts) ForceSuspend(t *model.Task, d model.Suspend) {
+// ApplySuspend suspends a task as recorded. A task for which it was suspended is nominated.
+func (at *Attempts) ApplySuspend(t *model.Task, d model.Suspend) {
 	if t.Phase != model.Running || t.Last().N != d.Attempt {
 		return
 	}
 	what := preempt.SuspensionFor(d.Reason, d.Host)
-	what.Lent, what.InPlace = d.Lent, d.Leave
 	if f := at.TaskByID(what.Preemptor()); at.Options().Preempts() && f != nil && f.Waiting() {
 		for _, grant := range t.Current().Grants[:min(t.GPUs, f.GPUs)] {
 			if g := at.GPU(grant.GPU); g.NominatedFor == 0 && at.ResumeTargets(f, g) {
@@ -68,7 +67,7 @@ func (at *Attempts) ForceSuspend(t *model.Task, d model.Suspend) {
 			}
 		}
 	}
-	at.preempter.BeginSuspension(t, what)
+	at.preempter.ApplySuspend(t, d)
 }
 
 // SuspendedOutOfBand records the suspension without a check whether the driver could
@@ -79,8 +78,5 @@ func (at *Attempts) SuspendedOutOfBand(ev model.SuspendedOutOfBand) {
 	if t == nil || t.Phase != model.Running || t.Last().N != ev.Attempt || t.GPUs == 0 || t.GPUs > 1 && !ev.Left {
 		return
 	}
-	why := model.Reason{Code: model.ReasonFoundAway}
-	what := preempt.SuspensionFor(why, at.SuspendableOn(t))
-	what.InPlace = ev.Left
-	at.preempter.SuspendAs(t, what, why)
+	at.preempter.Suspend(t, model.Reason{Code: model.ReasonFoundAway}, ev.Left)
 }

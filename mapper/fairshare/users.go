@@ -64,11 +64,16 @@ func (us *Users) OthersRun(t *model.Task) bool {
 	return slices.ContainsFunc(us.all, func(u *User) bool { return u.Name != t.User && u.tasks > 0 })
 }
 
-// Regrant changes the grant of a placed task on one of its GPUs.
-func (us *Users) Regrant(t *model.Task, g *model.GPU, grant units.Bytes) {
+// Regrant changes the grant of a placed task on one of its GPUs, and reports whether it
+// did: recorded changes are applied after the event.
+func (us *Users) Regrant(t *model.Task, g *model.GPU, grant units.Bytes) bool {
 	a := t.Current()
+	if _, ok := us.Resolve(model.GrantChanged{Task: t.ID, Attempt: a.N}); !ok {
+		return false
+	}
 	us.Rebook(t, g, grant)
 	us.Decide(model.GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
+	return true
 }
 
 // Rebook changes the grant of a placed task on a GPU.

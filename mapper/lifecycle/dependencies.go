@@ -26,13 +26,13 @@ func (lc *Lifecycle) addDependencies(t *model.Task) {
 		of := lc.TaskByID(d.Task)
 		switch {
 		case !slices.Contains(model.Conditions, d.Condition):
-			lc.withdraw(t, model.Reason{Code: model.ReasonAfterUnknown, Task: d.Task, Condition: d.Condition})
+			lc.Finish(t, model.Cancelled, 0, model.Reason{Code: model.ReasonAfterUnknown, Task: d.Task, Condition: d.Condition})
 			return
 		case d.Task < 1 || d.Task >= t.ID:
-			lc.withdraw(t, model.Reason{Code: model.ReasonAfterLater, Task: d.Task})
+			lc.Finish(t, model.Cancelled, 0, model.Reason{Code: model.ReasonAfterLater, Task: d.Task})
 			return
 		case of == nil && d.Condition != model.AfterAny:
-			lc.withdraw(t, model.Reason{Code: model.ReasonAfterForgotten, Task: d.Task})
+			lc.Finish(t, model.Cancelled, 0, model.Reason{Code: model.ReasonAfterForgotten, Task: d.Task})
 			return
 		case of != nil && (d.Condition != model.AfterStarted || !of.HasStarted()):
 			t.Waits = append(t.Waits, d)
@@ -82,8 +82,7 @@ func (lc *Lifecycle) FollowUp() {
 // follow updates t after a task on which it depends has ended.
 func (lc *Lifecycle) follow(t *model.Task, e ending) {
 	for _, d := range t.Waits {
-		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) && lc.Recorded().MayEnd(t.ID) {
-			lc.withdraw(t, unmet(d, e.phase))
+		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) && lc.endUnlaunched(t, model.Cancelled, unmet(d, e.phase)) {
 			return
 		}
 	}
@@ -138,9 +137,4 @@ func (lc *Lifecycle) unblock(t *model.Task) {
 	case t.Phase == model.Held:
 		lc.admit(t)
 	}
-}
-
-// withdraw ends a task that is in no queue yet.
-func (lc *Lifecycle) withdraw(t *model.Task, reason model.Reason) {
-	lc.Finish(t, model.Cancelled, 0, reason)
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 
+	"carma/internal/units"
 	"carma/mapper/model"
 )
 
@@ -17,11 +18,12 @@ func (lc *Lifecycle) Cancel(ev model.Cancel) {
 	case t == nil || t.Phase == model.Stopping:
 	case t.Phase == model.Suspended && t.StopReason.Code != "": // it is stopping already
 	case t.Phase == model.Suspended:
+		lc.ApplyStop(t, asked)
 		t.TimedOut = ev.Failed
-		lc.stopSuspended(t, asked)
 	case t.Phase.Placed():
-		t.TimedOut = ev.Failed
-		lc.preempter.Stop(t, asked)
+		if lc.stop(t, asked) {
+			t.TimedOut = ev.Failed
+		}
 	default:
 		if t.Phase == model.Queued || t.Phase == model.Recovering {
 			lc.queue.Remove(t)
@@ -38,26 +40,68 @@ func (lc *Lifecycle) Cancel(ev model.Cancel) {
 	}
 }
 
-// stopSuspended stops a suspended task. It stays suspended until its container has ended.
-func (lc *Lifecycle) stopSuspended(t *model.Task, reason model.Reason) {
+// stop stops a placed or suspended task for a reason, and reports whether it did: of
+// recorded decisions, only the recorded stops happen.
+func (lc *Lifecycle) stop(t *model.Task, reason model.Reason) bool {
+	_, ok := lc.Resolve(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	if ok {
+		lc.ApplyStop(t, reason)
+	}
+	return ok
+}
+
+// ApplyStop stops a placed or suspended task. A suspended task stays so until its container
+// has ended.
+func (lc *Lifecycle) ApplyStop(t *model.Task, reason model.Reason) {
+	if t.Phase != model.Suspended {
+		lc.preempter.ApplyStop(t, reason)
+		return
+	}
 	if t.Waiting() {
 		lc.Dequeue(t)
 		lc.MarkDirty()
 	}
+	t.SetStopFlags(reason.StopCode())
 	t.StopReason = reason
 	lc.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
-// Finish ends a task that is neither placed nor queued. A recorded end replaces it.
+// Finish ends a task that is neither placed nor queued.
 func (lc *Lifecycle) Finish(t *model.Task, phase model.Phase, code int, reason model.Reason) {
-	if fate := lc.Recorded().End(t.ID); fate != nil {
-		lc.ApplyRecordedEnd(t, fate)
-		return
-	}
-	lc.End(t, phase, code, reason)
+	lc.ApplyEnd(t, lc.ResolveEnd(finish(t, phase, code, reason)), lc.Now())
 }
 
-// End ends a task, whatever is recorded.
+// endUnlaunched ends a task that has not been launched yet, and reports whether it did: of
+// recorded decisions, only the recorded ends happen.
+func (lc *Lifecycle) endUnlaunched(t *model.Task, phase model.Phase, reason model.Reason) bool {
+	d, ok := lc.Resolve(finish(t, phase, 0, reason))
+	if ok {
+		lc.ApplyEnd(t, d, lc.Now())
+	}
+	return ok
+}
+
+func finish(t *model.Task, phase model.Phase, code int, reason model.Reason) model.Finish {
+	return model.Finish{Task: model.Task{Request: model.Request{ID: t.ID}, Phase: phase, Code: code, Reason: reason}}
+}
+
+// ApplyEnd applies a Finish or a Requeue to a task that is neither placed nor queued. It
+// queues the task as if it had waited since an instant.
+func (lc *Lifecycle) ApplyEnd(t *model.Task, d model.Decision, since units.Instant) {
+	switch d := d.(type) {
+	case model.Finish:
+		lc.End(t, d.Task.Phase, d.Task.Code, d.Task.Reason)
+	case model.Requeue:
+		d.Phase = cmp.Or(d.Phase, model.Recovering) // older journals have none
+		t.NextGrant, t.NextExclusive = d.Need, d.Alone
+		t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, false, nil, model.Reason{}
+		t.Reason, t.Last().Reason = d.Reason, d.Reason
+		lc.Decide(d)
+		lc.EnqueueAt(t, d.Phase, since)
+	}
+}
+
+// End ends a task.
 func (lc *Lifecycle) End(t *model.Task, phase model.Phase, code int, reason model.Reason) {
 	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason = phase, lc.Now(), code, reason
@@ -67,32 +111,4 @@ func (lc *Lifecycle) End(t *model.Task, phase model.Phase, code int, reason mode
 	lc.endings = append(lc.endings, ending{t.ID, phase, t.HasStarted(), t.Group})
 	lc.reserve.DropHead(t.ID)
 	lc.Decide(model.Finish{Task: *t})
-}
-
-// ApplyRecordedEnd applies a recorded Finish or Requeue to a task that is neither placed nor queued.
-func (lc *Lifecycle) ApplyRecordedEnd(t *model.Task, fate model.Decision) {
-	switch d := fate.(type) {
-	case model.Finish:
-		lc.End(t, d.Task.Phase, d.Task.Code, d.Task.Reason)
-	case model.Requeue:
-		t.NextGrant, t.NextExclusive = d.Need, d.Alone
-		t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, false, nil, model.Reason{}
-		lc.runAgain(t, cmp.Or(d.Phase, model.Recovering), d.Reason)
-	}
-}
-
-// ForceStop stops a task for the recorded reason.
-func (lc *Lifecycle) ForceStop(t *model.Task, d model.Stop) {
-	if t.Alive() == nil || t.StopReason.Code != "" {
-		return
-	}
-	code := d.Reason.StopCode()
-	if t.SetStopFlags(code); code == model.ReasonRecalled || code == model.ReasonMoved {
-		t.Recall = &model.PendingRequeue{}
-	}
-	if t.Phase == model.Suspended {
-		lc.stopSuspended(t, d.Reason)
-		return
-	}
-	lc.preempter.BeginStop(t, d.Reason)
 }

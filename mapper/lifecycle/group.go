@@ -41,8 +41,8 @@ func (lc *Lifecycle) queueUp(t *model.Task) {
 	lc.Enqueue(t, back)
 }
 
-// ForceRelease queues a task held for dependencies, its delay or its group.
-func (lc *Lifecycle) ForceRelease(t *model.Task) {
+// ApplyRelease queues a task held for dependencies, its delay or its group.
+func (lc *Lifecycle) ApplyRelease(t *model.Task) {
 	t.Waits, t.Due, t.Hold = nil, 0, nil
 	if t.Phase != model.Held {
 		return // its estimate follows

@@ -1,6 +1,9 @@
 package lifecycle
 
-import "carma/mapper/model"
+import (
+	"carma/internal/units"
+	"carma/mapper/model"
+)
 
 // HoldChanged holds a task until it is released, or releases it.
 func (lc *Lifecycle) HoldChanged(ev model.HoldChanged) {
@@ -37,9 +40,9 @@ func (lc *Lifecycle) holdSuspended(t *model.Task, ev model.HoldChanged) {
 
 // HoldAfter returns the hold of a task whose attempt has ended, or nil: the hold from its
 // suspension, or a hold until the program's caller releases it.
-func (lc *Lifecycle) HoldAfter(t *model.Task, ev model.Exited) *model.Hold {
+func HoldAfter(t *model.Task, ev model.Exited, now units.Instant) *model.Hold {
 	if t.Hold == nil && ev.Again != "" {
-		return &model.Hold{Since: lc.Now(), Why: ev.Again}
+		return &model.Hold{Since: now, Why: ev.Again}
 	}
 	return t.Hold
 }

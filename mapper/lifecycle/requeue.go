@@ -12,32 +12,20 @@ func (lc *Lifecycle) RequeueRequested(ev model.RequeueRequested) {
 	if t == nil || t.Alive() == nil || t.StopReason.Code != "" {
 		return
 	}
-	t.Recall = &model.PendingRequeue{Hold: ev.Hold, By: ev.By, Why: ev.Why}
-	why := model.Reason{Code: model.ReasonRecalled, Name: ev.By, Text: ev.Why}
-	switch {
-	case t.Phase != model.Suspended:
-		lc.preempter.Stop(t, why)
-	case lc.Recorded().MayStop(t.ID, why):
-		lc.stopSuspended(t, why)
-	default:
-		lc.preempter.CancelStop(t)
+	if lc.stop(t, model.Reason{Code: model.ReasonRecalled, Name: ev.By, Text: ev.Why}) {
+		t.Recall = &model.PendingRequeue{Hold: ev.Hold, By: ev.By, Why: ev.Why}
 	}
 }
 
-// Requeue puts a task back into a queue after an attempt. A recorded end replaces it.
+// Requeue puts a task back into a queue after an attempt.
 func (lc *Lifecycle) Requeue(t *model.Task, phase model.Phase, reason model.Reason) {
-	if fate := lc.Recorded().End(t.ID); fate != nil {
-		lc.ApplyRecordedEnd(t, fate)
-		return
-	}
-	lc.runAgain(t, phase, reason)
+	lc.RequeueAt(t, phase, lc.Now(), reason)
 }
 
-// runAgain requeues a task, whatever is recorded.
-func (lc *Lifecycle) runAgain(t *model.Task, phase model.Phase, reason model.Reason) {
-	t.Reason, t.Last().Reason = reason, reason
-	lc.Decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: phase, Reason: reason})
-	lc.Enqueue(t, phase)
+// RequeueAt puts a task back into a queue after an attempt, as if it had waited since an
+// instant.
+func (lc *Lifecycle) RequeueAt(t *model.Task, phase model.Phase, at units.Instant, reason model.Reason) {
+	lc.ApplyEnd(t, lc.ResolveEnd(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: phase, Reason: reason}), at)
 }
 
 // Enqueue puts a task without grants into its queue.

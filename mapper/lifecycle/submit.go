@@ -15,6 +15,13 @@ func (lc *Lifecycle) Submitted(ev model.TaskSubmitted) {
 	lc.addDependencies(t)
 }
 
+// endImpossible ends a task that could never run on the present GPUs and machines, and
+// reports whether it did.
+func (lc *Lifecycle) endImpossible(t *model.Task) bool {
+	no := lc.explainer.Impossible(t.Request, t.Estimate)
+	return no != nil && (len(lc.MostBookable()) > 0 || t.NoGPU) && lc.endUnlaunched(t, model.Failed, no.Reason)
+}
+
 // Estimated stores the estimate of a new task and admits it, unless it is impossible or
 // something holds it.
 func (lc *Lifecycle) Estimated(ev model.Estimated) {
@@ -24,8 +31,7 @@ func (lc *Lifecycle) Estimated(ev model.Estimated) {
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
 	lc.learner.SetFirstGrant(t)
-	if no := lc.explainer.Impossible(t.Request, t.Estimate); no != nil && (len(lc.MostBookable()) > 0 || t.NoGPU) && lc.Recorded().MayEnd(t.ID) {
-		lc.Finish(t, model.Failed, 0, no.Reason)
+	if lc.endImpossible(t) {
 		return
 	}
 	if !t.Ready() {

@@ -30,8 +30,7 @@ func (lc *Lifecycle) TaskUpdated(ev model.TaskUpdated) {
 		if c.Normalize() {
 			lc.learner.UpdateWaiting(t, c)
 		}
-		if no := lc.explainer.Impossible(t.Request, t.Estimate); no != nil && (len(lc.MostBookable()) > 0 || t.NoGPU) && lc.Recorded().MayEnd(t.ID) {
-			lc.Finish(t, model.Failed, 0, no.Reason)
+		if lc.endImpossible(t) {
 			return
 		}
 	}
@@ -67,18 +66,15 @@ func (lc *Lifecycle) updateAnytime(t *model.Task, c *model.TaskUpdate) {
 // nothing changes.
 func (lc *Lifecycle) resize(t *model.Task, ask model.HostAsk) {
 	share, no := lc.reserve.ResizedShare(t, ask)
-	if lc.Recorded() != nil {
-		d, ok := lc.Recorded().Resize(t.ID)
-		if !ok {
-			return
-		}
-		share, no = d.Host, model.Reason{}
+	if no.Code != "" && !lc.HasRecorded() {
+		return
 	}
-	if no.Code != "" {
+	d, ok := lc.Resolve(model.Resize{Task: t.ID, Attempt: t.Current().N, Host: share})
+	if !ok {
 		return
 	}
 	t.HostMem, t.HostReserve, t.CPUs = ask.Memory, ask.Reserve, ask.CPUs
 	t.Request.Normalize()
-	lc.users.RebookHost(t, share)
-	lc.Decide(model.Resize{Task: t.ID, Attempt: t.Current().N, Host: share})
+	lc.users.RebookHost(t, d.(model.Resize).Host)
+	lc.Decide(d)
 }

@@ -52,6 +52,15 @@ func (a *Suspension) Includes(id GPUID) bool {
 	return slices.ContainsFunc(a.From, func(g Grant) bool { return g.GPU == id })
 }
 
+// GPUs returns the GPUs that a suspended task had.
+func (a *Suspension) GPUs() []GPUID {
+	ids := make([]GPUID, len(a.From))
+	for i, grant := range a.From {
+		ids[i] = grant.GPU
+	}
+	return ids
+}
+
 // SortAsBefore sorts GPUs into the order in which a suspended task had them.
 func (a *Suspension) SortAsBefore(gpus []*GPU) {
 	at := func(g *GPU) int {

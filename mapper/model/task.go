@@ -435,7 +435,7 @@ func (t *Task) SuspendedBy(at units.Instant) time.Duration {
 	return suspended
 }
 
-// SetStopFlags sets the flag that decides what follows a stop for a reason.
+// SetStopFlags sets what decides what follows a stop for a reason.
 func (t *Task) SetStopFlags(code ReasonCode) {
 	switch code {
 	case ReasonTimeLimit, ReasonIdle:
@@ -446,6 +446,8 @@ func (t *Task) SetStopFlags(code ReasonCode) {
 		t.Overuse = true
 	case ReasonSlowing:
 		t.Moving = true
+	case ReasonRecalled, ReasonMoved:
+		t.Recall = &PendingRequeue{}
 	}
 }
 

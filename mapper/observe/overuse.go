@@ -37,15 +37,14 @@ func (ob *Observer) checkGrants(g *model.GPU) {
 // far as the card has room.
 func (ob *Observer) GrowGrant(g *model.GPU, id model.TaskID) {
 	t, r, bookable := ob.TaskByID(id), g.Resident(id), ob.Bookable(g)
-	if ob.Recorded().HasRegrants(ob.DecisionFormat()) {
-		return
-	}
 	ob.reclaim(g, r.Task, r.Used.Scale(preempt.GrowFactor)-r.Grant-(bookable-g.OtherProcesses-g.Reserved))
 	grow := min(r.Used.Scale(preempt.GrowFactor)-r.Grant, bookable-g.OtherProcesses-g.Reserved)
 	if grow <= 0 {
 		return
 	}
+	if !ob.users.Regrant(t, g, r.Grant+grow) {
+		return
+	}
 	g.Bookable = bookable
-	ob.users.Regrant(t, g, r.Grant+grow)
 	t.NextGrant = max(t.NextGrant, min(r.Grant, ob.MostBookable().Of(t.GPUs)))
 }

@@ -31,46 +31,33 @@ const (
 	stopOnly
 )
 
-// displace carries out a displacement. It returns false if the victim may only be suspended
-// and cannot be.
+// displace carries out a displacement, and reports whether it did. It does not if the
+// victim may only be suspended and cannot be.
 func (di *displacer) displace(d displacement) bool {
-	if d.how != stopOnly && di.suspendFor(d.victim, d.cause) {
-		return true
-	}
-	if d.how == suspendOnly {
-		return false
-	}
-	d.victim.SetStopFlags(d.cause.StopCode())
-	di.Stop(d.victim, d.cause)
-	return true
+	return d.how != stopOnly && di.suspendFor(d.victim, d.cause) ||
+		d.how != suspendOnly && di.Stop(d.victim, d.cause)
 }
 
-// Stop stops a running task for a reason, and decides Stop.
-func (di *displacer) Stop(t *model.Task, reason model.Reason) {
-	if !di.Recorded().MayStop(t.ID, reason) {
-		di.CancelStop(t)
-		return
+// Stop stops a placed task for a reason, and reports whether it did: of recorded
+// decisions, only the recorded stops happen.
+func (di *displacer) Stop(t *model.Task, reason model.Reason) bool {
+	_, ok := di.Resolve(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	if ok {
+		di.ApplyStop(t, reason)
 	}
-	di.BeginStop(t, reason)
+	return ok
 }
 
-// BeginStop does the work of Stop.
-func (di *displacer) BeginStop(t *model.Task, reason model.Reason) {
+// ApplyStop stops a placed task. The reason determines what follows its end.
+func (di *displacer) ApplyStop(t *model.Task, reason model.Reason) {
 	was := t.Phase
+	t.SetStopFlags(reason.StopCode())
 	if t.Phase, t.StopReason = model.Stopping, reason; was == model.Suspending {
 		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
 			di.predictor.UpdateSpeeds([]*model.GPU{di.GPU(grant.GPU)})
 		}
 	}
 	di.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
-}
-
-// CancelStop cancels the stop of a task.
-func (di *displacer) CancelStop(t *model.Task) {
-	if t.TimedOut { // the limit is checked again
-		di.SetTimer(di.Now().Add(1), ledger.Timer{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= di.Now()})
-	}
-	t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall = false, false, false, false, nil
 }
 
 // wantsSuspension reports whether the options suspend a task instead of stopping it for a reason.
@@ -105,10 +92,9 @@ func (di *displacer) canSuspend(t *model.Task, code model.ReasonCode) bool {
 // suspendFor suspends a running task for a reason of carma's. It returns false if that
 // is not wanted or not possible; the caller then does what it does without suspension.
 func (di *displacer) suspendFor(t *model.Task, why model.Reason) bool {
-	if !di.canSuspend(t, why.Code) || !di.Recorded().MaySuspend(t.ID, why) {
+	if !di.canSuspend(t, why.Code) || !di.Suspend(t, why, t.VacatesFor(why)) {
 		return false
 	}
-	di.suspend(t, SuspensionFor(why, di.SuspendableOn(t)), why)
 	t.Reason = why
 	return true
 }

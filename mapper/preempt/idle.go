@@ -129,8 +129,10 @@ func (pre *Preempter) HandleIdle(t *model.Task) {
 		next = min(next, t.Idle.Ends)
 	case t.Idle.Ends != 0:
 		why := model.Reason{Code: model.ReasonIdle, Span: pre.Now().Sub(t.Idle.Since)}
-		pre.displace(displacement{t, why, suspendOrStop})
-		return
+		if pre.displace(displacement{t, why, suspendOrStop}) {
+			return
+		}
+		next = min(next, pre.Now().Add(1)) // it was not stopped then, see Resolve
 	}
 	pre.SetTimer(next, ledger.Timer{Task: t.ID, Attempt: t.Last().N, Idle: true})
 }

@@ -27,9 +27,7 @@ func (pre *Preempter) GuardHost(h *model.Host) {
 	}
 	if worst >= 0 {
 		r := &h.Residents[worst]
-		t := pre.TaskByID(r.Task)
-		t.Overuse = true
-		pre.Stop(t, model.Reason{Code: model.ReasonHostOveruse, Have: r.Used, Of: r.Memory})
+		pre.Stop(pre.TaskByID(r.Task), model.Reason{Code: model.ReasonHostOveruse, Have: r.Used, Of: r.Memory})
 	}
 }
 

@@ -36,6 +36,7 @@ func (pre *Preempter) evictPinned(t *model.Task, by string) {
 	if pre.canSuspend(t, why.Code) && pre.goesElsewhere(t, func(g *model.GPU) bool { return t.MayUse(g.ID) }) && pre.displace(displacement{t, why, suspendOnly}) {
 		return
 	}
-	t.Recall = &model.PendingRequeue{By: by}
-	pre.Stop(t, why)
+	if pre.Stop(t, why) {
+		t.Recall = &model.PendingRequeue{By: by}
+	}
 }

@@ -45,33 +45,30 @@ func (di *displacer) SuspendRequested(ev model.SuspendAsked) {
 		return
 	}
 	why := model.Reason{Code: model.ReasonSuspended, Name: ev.By, Text: ev.Why}
-	di.suspend(t, SuspensionFor(why, di.SuspendableOn(t)), why)
+	di.Suspend(t, why, t.VacatesFor(why))
 }
 
-// suspend suspends a running task.
-func (di *displacer) suspend(t *model.Task, what model.Suspension, why model.Reason) {
-	what.InPlace = t.VacatesFor(why)
-	di.SuspendAs(t, what, why)
-}
-
-// SuspendAs suspends a running task by the method in what.InPlace.
-func (di *displacer) SuspendAs(t *model.Task, what model.Suspension, why model.Reason) {
-	if !di.Recorded().MaySuspend(t.ID, why) {
-		return
+// Suspend suspends a running task for a reason, and reports whether it did: of recorded
+// decisions, only the recorded suspensions happen. inPlace: its program vacates the GPUs.
+func (di *displacer) Suspend(t *model.Task, why model.Reason, inPlace bool) bool {
+	d, ok := di.Resolve(model.Suspend{Task: t.ID, Attempt: t.Last().N, Host: di.SuspendableOn(t), Lent: di.LendsMemory(t), Reason: why, Leave: inPlace})
+	if ok {
+		di.ApplySuspend(t, d.(model.Suspend))
 	}
-	what.Lent = di.LendsMemory(t)
-	di.BeginSuspension(t, what)
-	di.Decide(model.Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.InPlace})
+	return ok
 }
 
-// BeginSuspension begins a suspension: the task does no work from now on.
-func (di *displacer) BeginSuspension(t *model.Task, what model.Suspension) {
+// ApplySuspend begins a suspension: the task does no work from now on.
+func (di *displacer) ApplySuspend(t *model.Task, d model.Suspend) {
+	what := SuspensionFor(d.Reason, d.Host)
+	what.Lent, what.InPlace = d.Lent, d.Leave
 	di.predictor.UpdateWork(t)
 	t.Phase, t.Suspension = model.Suspending, &what
 	di.bookSuspendedMemory(t)
 	for _, grant := range t.Current().Grants {
 		di.predictor.TasksChanged([]*model.GPU{di.GPU(grant.GPU)})
 	}
+	di.Decide(d)
 }
 
 // bookSuspendedMemory allocates host memory for the GPU memory of a suspended task.

@@ -58,22 +58,13 @@ func (rc *Recovery) startFailed(t *model.Task, a *model.Attempt, ev model.Exited
 	if from.Phase == "" { // launched by a daemon that did not record it
 		from = model.QueuePlace{Phase: model.Queued, QueuedAt: t.QueuedAt, BlockedAt: 0}
 	}
-	t.Reason = model.Reason{Code: model.ReasonUnstarted, Text: ev.Message}
+	why := model.Reason{Code: model.ReasonUnstarted, Text: ev.Message}
 	if unknown && t.StartFailuresWhileOthersStart > 0 {
-		t.Reason.Limit = rc.Options().BlamelessRetries + 1 - t.StartFailuresWhileOthersStart
+		why.Limit = rc.Options().BlamelessRetries + 1 - t.StartFailuresWhileOthersStart
 	}
 	if ev.Fault.Scope == model.ScopeNamespace {
-		t.Reason = model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: ev.Fault.Cause, Remedy: ev.Fault.Remedy}
+		why = model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: ev.Fault.Cause, Remedy: ev.Fault.Remedy}
 	}
-	switch fate := rc.Recorded().End(t.ID).(type) {
-	case model.Finish:
-		rc.lifecycle.ApplyRecordedEnd(t, fate)
-		return
-	case model.Requeue:
-		t.NextGrant, t.NextExclusive, t.Reason = fate.Need, fate.Alone, fate.Reason
-	}
-	t.Last().Reason = t.Reason
-	rc.Decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: from.Phase, Reason: t.Reason})
-	rc.lifecycle.EnqueueAt(t, from.Phase, from.QueuedAt)
+	rc.lifecycle.RequeueAt(t, from.Phase, from.QueuedAt, why)
 	t.BlockedAt = from.BlockedAt
 }

@@ -86,7 +86,7 @@ func (rc *Recovery) Exited(ev model.Exited) {
 		rc.learner.LearnFloor(t, a.Peak)
 	}
 	rc.MarkDirty()
-	held := rc.lifecycle.HoldAfter(t, ev)
+	held := lifecycle.HoldAfter(t, ev, rc.Now())
 	t.Hold = nil
 	rc.settleEnd(t, a, ev, blame)
 	rc.lifecycle.HoldAgain(t, held)
@@ -116,7 +116,7 @@ func (rc *Recovery) exitedWhileSuspended(t *model.Task, ev model.Exited) {
 		rc.learner.LearnFloor(t, a.Peak)
 	}
 	rc.MarkDirty()
-	held := rc.lifecycle.HoldAfter(t, ev)
+	held := lifecycle.HoldAfter(t, ev, rc.Now())
 	t.Hold = nil
 	rc.settleEnd(t, a, ev, oomAttribution{})
 	rc.lifecycle.HoldAgain(t, held)

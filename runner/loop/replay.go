@@ -40,7 +40,7 @@ func (l *Loop) replay(snap journal.Snapshot, follow bool) (*verify.Difference, e
 		case p.Seq > last: // no decision on this event has been carried out
 			l.decided(p.Seq, p.Event, l.state.Step(p.Event))
 		case follow:
-			l.state.Follow(p.Event, p.Decided)
+			l.state.Apply(p.Event, p.Decided)
 			l.seq = p.Seq
 		default:
 			if d := verify.Compare(p, l.state.Step(p.Event), l.state.DecisionFormat()); d != nil {

@@ -158,7 +158,7 @@ func (v *verifier) start(j *journal.Reader) error {
 // have no stored decisions, because none was carried out.
 func (v *verifier) step(p Step, stored bool) []model.Decision {
 	if v.follow && stored {
-		v.state.Follow(p.Event, p.Decided)
+		v.state.Apply(p.Event, p.Decided)
 		return p.Decided
 	}
 	derived := v.state.Step(p.Event)
