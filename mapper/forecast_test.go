@@ -19,7 +19,7 @@ func (w *world) wantSameOutlook(gpu int) {
 	kept := slices.Clone(w.s.placer.Forecasts(g))
 	w.s.placer.DropCache()
 	if fresh := w.s.placer.Forecasts(g); !reflect.DeepEqual(kept, fresh) {
-		w.t.Errorf("the outlook is kept as\n%+v\nand worked out again as\n%+v", kept, fresh)
+		w.t.Errorf("the forecast is kept as\n%+v\nand worked out again as\n%+v", kept, fresh)
 	}
 }
 

@@ -44,7 +44,7 @@ func (at *Attempts) page(grant model.Grant) *model.GPU {
 // ApplyStop stops a task as recorded, although the event did not lead to it.
 func (at *Attempts) ApplyStop(t *model.Task, d model.Stop) {
 	if t.Alive() != nil && t.StopReason.Code == "" {
-		at.lifecycle.ApplyStop(t, d.Reason)
+		at.lifecycle.ApplyStop(t, d)
 	}
 }
 

@@ -17,10 +17,7 @@ func (lc *Lifecycle) Cancel(ev model.Cancel) {
 		t.TimedOut = ev.Failed
 	case t == nil || t.Phase == model.Stopping:
 	case t.Phase == model.Suspended && t.StopReason.Code != "": // it is stopping already
-	case t.Phase == model.Suspended:
-		lc.ApplyStop(t, asked)
-		t.TimedOut = ev.Failed
-	case t.Phase.Placed():
+	case t.Phase == model.Suspended, t.Phase.Placed():
 		if lc.stop(t, asked) {
 			t.TimedOut = ev.Failed
 		}
@@ -43,27 +40,30 @@ func (lc *Lifecycle) Cancel(ev model.Cancel) {
 // stop stops a placed or suspended task for a reason, and reports whether it did: of
 // recorded decisions, only the recorded stops happen.
 func (lc *Lifecycle) stop(t *model.Task, reason model.Reason) bool {
-	_, ok := lc.Resolve(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	if t.Phase != model.Suspended {
+		return lc.preempter.Stop(t, reason)
+	}
+	d, ok := lc.Resolve(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 	if ok {
-		lc.ApplyStop(t, reason)
+		lc.ApplyStop(t, d.(model.Stop))
 	}
 	return ok
 }
 
 // ApplyStop stops a placed or suspended task. A suspended task stays so until its container
 // has ended.
-func (lc *Lifecycle) ApplyStop(t *model.Task, reason model.Reason) {
+func (lc *Lifecycle) ApplyStop(t *model.Task, d model.Stop) {
 	if t.Phase != model.Suspended {
-		lc.preempter.ApplyStop(t, reason)
+		lc.preempter.ApplyStop(t, d)
 		return
 	}
 	if t.Waiting() {
 		lc.Dequeue(t)
 		lc.MarkDirty()
 	}
-	t.SetStopFlags(reason.StopCode())
-	t.StopReason = reason
-	lc.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	t.SetStopFlags(d.Reason.StopCode())
+	t.StopReason = d.Reason
+	lc.Decide(d)
 }
 
 // Finish ends a task that is neither placed nor queued.

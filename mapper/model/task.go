@@ -435,7 +435,7 @@ func (t *Task) SuspendedBy(at units.Instant) time.Duration {
 	return suspended
 }
 
-// SetStopFlags sets what decides what follows a stop for a reason.
+// SetStopFlags records what happens to the task once it has stopped for a reason.
 func (t *Task) SetStopFlags(code ReasonCode) {
 	switch code {
 	case ReasonTimeLimit, ReasonIdle:

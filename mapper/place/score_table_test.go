@@ -20,10 +20,10 @@ func TestAnswerTable(t *testing.T) {
 		t.Errorf("the rough answer is %+v", k)
 	}
 	for name, k := range map[string]*scoreEntry{
-		"of the other newcomer of the row": table.find(g, m, 7+answerRows),
-		"of another GPU":                   table.find(gpuAt(2), m, 7),
-		"of a GPU that was not asked":      table.find(gpuAt(4), m, 7),
-		"of a later outlook":               table.find(g, &memo{version: 2}, 7),
+		"of the other candidate of the row": table.find(g, m, 7+answerRows),
+		"of another GPU":                    table.find(gpuAt(2), m, 7),
+		"of a GPU that was not asked":       table.find(gpuAt(4), m, 7),
+		"of a later forecast":               table.find(g, &memo{version: 2}, 7),
 	} {
 		if k != nil {
 			t.Errorf("there is an answer %s: %+v", name, k)

@@ -41,23 +41,23 @@ func (di *displacer) displace(d displacement) bool {
 // Stop stops a placed task for a reason, and reports whether it did: of recorded
 // decisions, only the recorded stops happen.
 func (di *displacer) Stop(t *model.Task, reason model.Reason) bool {
-	_, ok := di.Resolve(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	d, ok := di.Resolve(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 	if ok {
-		di.ApplyStop(t, reason)
+		di.ApplyStop(t, d.(model.Stop))
 	}
 	return ok
 }
 
 // ApplyStop stops a placed task. The reason determines what follows its end.
-func (di *displacer) ApplyStop(t *model.Task, reason model.Reason) {
+func (di *displacer) ApplyStop(t *model.Task, d model.Stop) {
 	was := t.Phase
-	t.SetStopFlags(reason.StopCode())
-	if t.Phase, t.StopReason = model.Stopping, reason; was == model.Suspending {
+	t.SetStopFlags(d.Reason.StopCode())
+	if t.Phase, t.StopReason = model.Stopping, d.Reason; was == model.Suspending {
 		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
 			di.predictor.UpdateSpeeds([]*model.GPU{di.GPU(grant.GPU)})
 		}
 	}
-	di.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	di.Decide(d)
 }
 
 // wantsSuspension reports whether the options suspend a task instead of stopping it for a reason.

@@ -289,9 +289,15 @@ func relaunches(t *api.Task) string {
 	if n < 2 {
 		return ""
 	}
-	before := &t.Attempts[n-2]
-	if before.Outcome == "stopped" && before.ReasonCode != "" {
-		return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, before.ReasonCode) // gpu-oom, slot-used
+	why := t.Attempts[n-2].Outcome
+	if code := t.Attempts[n-2].ReasonCode; why == "stopped" && code != "" {
+		why = string(code) // gpu-oom, slot-used
 	}
-	return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, before.Outcome)
+	switch why {
+	case "infrastructure":
+		why = "a fault of the server" // of its engine or a GPU, not of the task
+	case "recalled":
+		why = "requeue"
+	}
+	return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, why)
 }

@@ -31,9 +31,15 @@ func TestCourse(t *testing.T) {
 			t.Errorf("%s: %q\nwant %q", row.name, got, row.want)
 		}
 	}
-	tasks := &api.Task{Attempts: []api.Attempt{{Outcome: "stopped", ReasonCode: "slot-used"}, {N: 2}}}
-	if got := relaunches(tasks); got != "attempt 2, after slot-used" {
-		t.Errorf("ps says %q", got)
+	for want, before := range map[string]api.Attempt{
+		"attempt 2, after slot-used":             {Outcome: "stopped", ReasonCode: "slot-used"},
+		"attempt 2, after requeue":               {Outcome: "stopped", ReasonCode: "recalled"},
+		"attempt 2, after gpu-oom":               {Outcome: "gpu-oom"},
+		"attempt 2, after a fault of the server": {Outcome: "infrastructure"},
+	} {
+		if got := relaunches(&api.Task{Attempts: []api.Attempt{before, {N: 2}}}); got != want {
+			t.Errorf("ps says %q, want %q", got, want)
+		}
 	}
 }
 

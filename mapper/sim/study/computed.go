@@ -37,7 +37,7 @@ func computedNames() []string {
 	return list
 }
 
-// computedMethod returns the method that a replay calls name, or nil.
+// computedMethod returns the computed method with the given name, or nil.
 func computedMethod(name string) methods.Method {
 	if name != "carma" && !strings.HasPrefix(name, computedPrefix) {
 		return nil
